@@ -1,0 +1,23 @@
+"""Runs every benchmark: `make bench`, or `python -m benchmarks [name ...]`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+BENCHMARKS = ("contract_costs", "startup", "anchoring", "memory")
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(BENCHMARKS)
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        sys.exit(f"error: no benchmark named {', '.join(unknown)}\nhint: there are {', '.join(BENCHMARKS)}")
+    for name in names:
+        print(f"== {name}", flush=True)
+        importlib.import_module(f"benchmarks.{name}").run()
+        print(flush=True)
+
+
+if __name__ == "__main__":
+    main()

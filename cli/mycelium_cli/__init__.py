@@ -1,0 +1,1 @@
+"""The `mycelium` command line."""

@@ -1,0 +1,195 @@
+"""`mycelium memory ...`: remember, recall, and everything about the anchor."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from mycelium_cli.groups import LazyGroup, command
+from mycelium_cli.output import amount, duration, memories, moment, progress, shown, to_stderr
+from mycelium_cli.session import current_session
+
+if TYPE_CHECKING:
+    from mycelium_sdk.backends.base import Hit
+
+_STORE = ("--network", "--wallet", "--backend", "--home")
+_CHAIN = (*_STORE, "--rpc-url", "--anchor-address")
+
+_TRUST_ANEW = click.Option(
+    ["--trust-chain-anew"],
+    is_flag=True,
+    help="First forget what was verified on this chain before: for a chain that was reset on purpose.",
+)
+
+
+@command(
+    "remember",
+    example='mycelium memory remember "prefers concise answers" --tag style --session monday\n'
+    "git log -1 | mycelium memory remember -",
+    shared=_STORE,
+    params=[
+        click.Argument(["text"]),
+        click.Option(
+            ["--tag", "tags"], multiple=True, metavar="TAG", help="A tag; may be given more than once."
+        ),
+        click.Option(["--session"], metavar="NAME", help="The conversation it belongs to."),
+    ],
+)
+def remember(text: str, tags: tuple[str, ...], session: str | None) -> None:
+    """Remember TEXT, or what comes on stdin if TEXT is `-`.
+
+    Prints the memory's id. A text that is remembered with the same tags already keeps its id. Needs no chain
+    and no passphrase; on the network `local` a missing wallet is made.
+    """
+    from mycelium_cli.stdin import text_argument
+
+    current = current_session()
+    content = text_argument(text, "the text")
+    with current.memory(make_wallet=True) as memory, progress("remembering"):
+        memory_id = memory.remember(content, tags, session)
+    current.result({"id": memory_id}, f"remembered, id {memory_id}")
+
+
+@command(
+    "recall",
+    example='mycelium memory recall "how should I answer" -k 3 --tag style\n'
+    'mycelium memory recall "how should I answer" --json',
+    shared=_STORE,
+    params=[
+        click.Argument(["query"]),
+        click.Option(["-k"], type=int, default=5, show_default=True, metavar="N", help="At most so many."),
+        click.Option(
+            ["--tag", "tags"], multiple=True, metavar="TAG", help="Only memories that have this tag."
+        ),
+        click.Option(["--session"], metavar="NAME", help="Only memories of this conversation."),
+        click.Option(["--offset"], type=int, default=0, metavar="N", help="Leave out the best N."),
+    ],
+)
+def recall(query: str, k: int, tags: tuple[str, ...], session: str | None, offset: int) -> None:
+    """Find the memories that fit QUERY best, best first; `-` reads the query from stdin.
+
+    Needs no chain and no passphrase. With --json the answer is the list that the Python API gives.
+    """
+    from mycelium_cli.stdin import text_argument
+
+    current = current_session()
+    question = text_argument(query, "the query")
+    with current.memory() as memory, progress("searching"):
+        hits = memory.recall(question, k, tags or None, session, offset)
+    current.result(hits, *(_hit_lines(place, hit) for place, hit in enumerate(hits, offset + 1)))
+    if not hits:
+        to_stderr("note: nothing was found")
+
+
+def _hit_lines(place: int, hit: Hit) -> str:
+    details = [f"score {hit['score']:.3f}", f"id {hit['id']}"]
+    if hit["tags"]:
+        details.append("tags " + ", ".join(hit["tags"]))
+    if hit["session"] is not None:
+        details.append(f"session {hit['session']}")
+    if hit["time"] is not None:
+        details.append(moment(hit["time"]))
+    content = shown(hit["content"]).replace("\n", "\n    ")
+    return f"{place:>2}. {content}\n    {shown('; '.join(details))}"
+
+
+@command(
+    "anchor",
+    example="mycelium memory anchor\nmycelium memory anchor --publish mem.json",
+    shared=_CHAIN,
+    params=[
+        click.Option(
+            ["--publish"],
+            metavar="TARGET",
+            help="Where the blob goes: a folder, a file, a file:// URI [default: blobs/ in the home folder].",
+        ),
+        click.Option(
+            ["--uri"], metavar="URI", help="Where you have put the blob yourself, instead of --publish."
+        ),
+        click.Option(
+            ["--overwrite"], is_flag=True, help="Anchor over an anchor that this memory is not based on."
+        ),
+        _TRUST_ANEW,
+    ],
+)
+def anchor(publish: str | None, uri: str | None, *, overwrite: bool, trust_chain_anew: bool) -> None:
+    """Publish the memory and commit to it on the chain.
+
+    Prints version, root, URI, transaction, fee and time taken. On the network `local` account and contract
+    are made by themselves at the first anchor.
+    """
+    current = current_session()
+    with current.memory(make_wallet=True, signs=True) as memory, progress("anchoring"):
+        memory.context.keypair()  # a wrong passphrase shows before anything is published
+        started = time.perf_counter()
+        if trust_chain_anew:
+            memory.trust_chain_anew()
+        done = memory.anchor_with_receipt(uri, publish, overwrite=overwrite)
+        seconds = time.perf_counter() - started
+    receipt = done.receipt
+    if not receipt.compared:
+        to_stderr("warning: this older contract cannot compare versions; anchor on one machine at a time")
+    current.result(
+        {
+            "version": done.version,
+            "root": done.root.hex(),
+            "uri": done.uri,
+            "transaction": receipt.hash,
+            "ledger": receipt.ledger,
+            "timestamp": receipt.close_time,
+            "fee_stroops": receipt.fee_charged,
+            "seconds": round(seconds, 3),
+        },
+        f"version      {done.version}",
+        f"root         {done.root.hex()}",
+        f"uri          {shown(done.uri) or '(none)'}",
+        f"transaction  {receipt.hash}, ledger {receipt.ledger}",
+        f"fee          {amount(receipt.fee_charged)}",
+        f"time         {duration(seconds)}",
+    )
+
+
+@command(
+    "rehydrate",
+    example="mycelium memory rehydrate\nmycelium memory rehydrate --on-conflict merge",
+    shared=_CHAIN,
+    params=[
+        click.Option(
+            ["--on-conflict"],
+            type=click.Choice(["refuse", "merge", "replace"]),
+            default="refuse",
+            show_default=True,
+            help="What becomes of writes here that are not anchored: load nothing, keep them, or drop them.",
+        ),
+        _TRUST_ANEW,
+    ],
+)
+def rehydrate(on_conflict: str, *, trust_chain_anew: bool) -> None:
+    """Load the memory that the chain commits to.
+
+    The blob is looked for in the home folder's blobs/ and at the anchor's file:// URI, and loaded only if it
+    is what the chain commits to. Needs no passphrase.
+    """
+    current = current_session()
+    with current.memory() as memory, progress("loading the anchored memory"):
+        if trust_chain_anew:
+            memory.trust_chain_anew()
+        loaded = memory.rehydrate(on_conflict=on_conflict)
+    current.result(loaded, f"loaded version {loaded['version']}: {memories(loaded['records'])}")
+
+
+memory = LazyGroup(
+    "memory",
+    help="Remember, recall, and keep the memory anchored on a chain.",
+    sources={
+        "remember": "mycelium_cli.commands.memory:remember",
+        "recall": "mycelium_cli.commands.memory:recall",
+        "status": "mycelium_cli.commands.standing:status",
+        "anchor": "mycelium_cli.commands.memory:anchor",
+        "verify": "mycelium_cli.commands.standing:verify",
+        "rehydrate": "mycelium_cli.commands.memory:rehydrate",
+    },
+    example='mycelium memory remember "prefers concise answers"\nmycelium memory recall "which answers"',
+)

@@ -1,0 +1,55 @@
+"""`mycelium wallet ...`: the encrypted key file."""
+
+from __future__ import annotations
+
+from mycelium_cli.groups import LazyGroup, command
+from mycelium_cli.output import progress
+from mycelium_cli.session import current_session
+
+
+@command(
+    "new", example="mycelium wallet new\nmycelium wallet new --wallet keys/agent.json", shared=("--wallet",)
+)
+def new() -> None:
+    """Make a wallet with a new account.
+
+    The passphrase is asked for, or comes from MYCELIUM_DECRYPT_KEY. A wallet that exists is never
+    overwritten. Keep the file and its passphrase: neither can be replaced.
+    """
+    from mycelium_cli.passphrase import new_passphrase
+    from mycelium_sdk.errors import WalletExists
+    from mycelium_sdk.wallet import Wallet
+
+    current = current_session()
+    path = current.configuration.wallet.path
+    if path.is_symlink() or path.exists():  # before anybody types a passphrase
+        raise WalletExists(
+            f"there is a wallet at {path} already, and it is never overwritten",
+            hint="use it, choose another path with --wallet, or move it away first",
+        )
+    passphrase = new_passphrase()
+    with progress("making the wallet"):
+        made = Wallet.create(path, passphrase)
+    current.result(
+        {"address": made.address, "path": str(made.path)}, f"account  {made.address}", f"wallet   {made.path}"
+    )
+
+
+@command("show", example="mycelium wallet show --json", shared=("--wallet",))
+def show() -> None:
+    """Show the wallet's account and where its file is. Needs no passphrase."""
+    current = current_session()
+    found = current.wallet()
+    current.result(
+        {"address": found.address, "path": str(found.path)},
+        f"account  {found.address}",
+        f"wallet   {found.path}",
+    )
+
+
+wallet = LazyGroup(
+    "wallet",
+    help="The wallet: an account's key, encrypted under a passphrase.",
+    sources={"new": "mycelium_cli.commands.wallet:new", "show": "mycelium_cli.commands.wallet:show"},
+    example="mycelium wallet show",
+)

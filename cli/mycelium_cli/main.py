@@ -1,0 +1,95 @@
+"""The way in and out of the command line: arguments, exit codes, interrupts and closed pipes.
+
+Nothing but the interpreter's own modules is imported before the handlers are in place, so that Ctrl-C ends
+even a slow start without a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["INTERRUPTED", "main", "run"]
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it: 128 and the signal's number."""
+
+
+def main() -> None:
+    """The console script: run with this process's arguments and exit."""
+    try:
+        _prepare_streams()
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code (formats.md section 9). Writes to `sys.stdout` and
+    `sys.stderr`.
+
+    With `--json` among the arguments a failure is written to stdout as JSON, besides the lines on stderr.
+    """
+    try:
+        from mycelium_cli import failures
+        from mycelium_cli.output import discard_stdout, wants_json
+
+        as_json = wants_json(arguments)
+        try:
+            with failures.shown_warnings():
+                return _invoke(_checked(arguments))
+        except BrokenPipeError:
+            discard_stdout()
+            return 0
+        except Exception as error:  # noqa: BLE001 - the last handler, shows a bug
+            return failures.report(error, as_json=as_json)
+    except KeyboardInterrupt:
+        if sys.stderr is not None:
+            sys.stderr.write("\nerror: interrupted\n")
+        return INTERRUPTED
+
+
+def _invoke(arguments: list[str]) -> int:
+    from click.exceptions import Exit
+
+    from mycelium_cli.root import cli
+
+    try:
+        # Not `cli.main()`, which turns interrupts and closed pipes into exit codes of its own.
+        with cli.make_context("mycelium", arguments) as context:
+            cli.invoke(context)
+    except Exit as end:
+        return end.exit_code
+    return 0
+
+
+def _checked(arguments: Sequence[str]) -> list[str]:
+    """The arguments as UTF-8 text, whatever the locale decoded them as."""
+    texts = []
+    for place, argument in enumerate(arguments, 1):
+        try:
+            texts.append(os.fsencode(argument).decode("utf-8"))
+        except UnicodeError:
+            from mycelium_sdk.errors import UsageError
+
+            raise UsageError(
+                f"argument {place} is not valid UTF-8",
+                hint="convert the text first, for example with iconv, or give it on stdin with `-`",
+            ) from None
+    return texts
+
+
+def _prepare_streams() -> None:
+    """Write UTF-8 in every locale, and let a closed stream be an empty one."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            nothing = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - for the whole run
+            setattr(sys, name, nothing)
+        else:
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -1,0 +1,90 @@
+"""The one door to the RPC: takes the body of a request, calls the methods, gives the body of the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mycelium_localnet.errors import ChainClosedError, LocalnetError
+
+from . import jsonrpc
+from .context import IN_PROCESS_FRIENDBOT, Context, Method, Result
+from .events import get_events
+from .faults import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcFault
+from .fee_stats import get_fee_stats
+from .ledger_entries import get_ledger_entries
+from .ledgers import get_latest_ledger, get_ledgers
+from .network import get_health, get_network, get_version_info
+from .params import Params
+from .simulate import simulate_transaction
+from .submit import send_transaction
+from .transactions import get_transaction, get_transactions
+
+if TYPE_CHECKING:
+    from mycelium_localnet.ledger import Chain
+
+METHODS: Final[dict[str, Method]] = {
+    "getEvents": get_events,
+    "getFeeStats": get_fee_stats,
+    "getHealth": get_health,
+    "getLatestLedger": get_latest_ledger,
+    "getLedgerEntries": get_ledger_entries,
+    "getLedgers": get_ledgers,
+    "getNetwork": get_network,
+    "getTransaction": get_transaction,
+    "getTransactions": get_transactions,
+    "getVersionInfo": get_version_info,
+    "sendTransaction": send_transaction,
+    "simulateTransaction": simulate_transaction,
+}
+
+
+class Dispatcher:
+    """JSON-RPC 2.0 over one chain. Thread-safe, keeps nothing between calls.
+
+    `friendbot_url`: the absolute address that getNetwork names, as clients of this door reach it.
+    """
+
+    def __init__(self, chain: Chain, *, friendbot_url: str = IN_PROCESS_FRIENDBOT) -> None:
+        self._context = Context(chain, friendbot_url)
+
+    def handle(self, body: bytes) -> bytes | None:
+        """The answer to a body, None when there is nothing to answer (notifications, an empty batch).
+
+        Raises ChainClosedError: there is nobody to answer any more.
+
+        Whatever is wrong with the body or the call is a JSON-RPC error in the answer; only defects of this
+        package raise.
+        """
+        try:
+            message = jsonrpc.decode(body)
+        except RpcFault as fault:
+            return jsonrpc.encode(jsonrpc.failure(None, fault))
+        if isinstance(message, list):
+            answers = [answer for item in message if (answer := self._answer(item)) is not None]
+            return jsonrpc.encode(answers) if answers else None
+        answer = self._answer(message)
+        return None if answer is None else jsonrpc.encode(answer)
+
+    def _answer(self, message: object) -> dict[str, object] | None:
+        try:
+            request = jsonrpc.parse_request(message)
+        except RpcFault as fault:
+            # Answered even without an id: a message that is not a request cannot be a notification (section
+            # 5).
+            return jsonrpc.failure(jsonrpc.request_id(message), fault)
+        try:
+            result = self._call(request)
+        except RpcFault as fault:
+            return None if request.id is None else jsonrpc.failure(request.id, fault)
+        return None if request.id is None else jsonrpc.success(request.id, result)
+
+    def _call(self, request: jsonrpc.Request) -> Result:
+        method = METHODS.get(request.method)
+        if method is None:
+            raise RpcFault(METHOD_NOT_FOUND, "method not found", request.method)
+        try:
+            return method(self._context, Params.of(request.params))
+        except ChainClosedError:
+            raise
+        except LocalnetError as error:
+            raise RpcFault(INTERNAL_ERROR, error.message, error.hint) from error

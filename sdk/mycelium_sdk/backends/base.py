@@ -1,0 +1,368 @@
+"""The backend seam: what an implementer writes, and what every backend then offers in one and the same way.
+
+An implementer writes `Backend`: seven methods over values, knowing nothing of roots, blobs, ranking or
+chains. `BaseBackend` adds the public interface once and finally, so that no backend can get identity of
+input, the blob or the ranking wrong. `mycelium_sdk.testing.backend_conformance` states what all of them must
+do.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypedDict, final
+
+from mycelium_sdk import canonical
+from mycelium_sdk.backends.arguments import Query, checked_count, checked_query, checked_session, checked_text
+from mycelium_sdk.errors import InputError
+from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES, Record, StoredRecord
+from mycelium_sdk.strkey import check_account
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from mycelium_sdk.backends.scoring import Candidates
+
+__all__ = [
+    "Addition",
+    "Backend",
+    "BaseBackend",
+    "Export",
+    "Hit",
+    "Imported",
+    "Item",
+    "Query",
+    "Selection",
+    "Snapshot",
+    "Stats",
+]
+
+DEFAULT_MAX_BLOB_BYTES = 1 << 30
+"""Default limit of an imported blob: one's own memory, 1 GiB (formats.md section 5)."""
+
+_RANKED_TOGETHER = 128
+"""Candidates are scored in blocks of this size, whatever `k` and `offset` are, so that pages fit together."""
+
+_MOST = (1 << 31) - 1
+"""No store holds more memories; every database can count so far."""
+
+
+class Hit(TypedDict):
+    """One answer of `recall`. `score` is in (0, 1], higher is better; `time` is in Unix seconds, UTC."""
+
+    id: str
+    content: str
+    tags: list[str]
+    score: float
+    session: str | None
+    time: float | None
+    sequence: int
+
+
+Item = str | tuple[str, Iterable[str] | None] | Mapping[str, object]
+"""What `remember_many` takes: a text, (text, tags), or a mapping: `content`, and `tags`, `session` or not."""
+
+
+class Addition(NamedTuple):
+    """A record on its way into a backend, already checked. `time` is in Unix seconds, UTC."""
+
+    record: Record
+    session: str | None
+    time: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which memories to forget: the one with `id`, those with `tag`, or `everything`; exactly one is set."""
+
+    id: str | None = None
+    tag: str | None = None
+    everything: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """`records`: how many records the blob would have (each copy counts). `change_counter` grows with every
+    real write, in the transaction that makes it, and never otherwise."""
+
+    records: int
+    change_counter: int
+
+
+class Imported(NamedTuple):
+    """`records` of the blob, and the change counter as the import's own transaction left it."""
+
+    records: int
+    change_counter: int
+
+
+class Export(NamedTuple):
+    """The blob in chunks, and the change counter of the state that it shows."""
+
+    chunks: Iterator[bytes]
+    change_counter: int
+
+
+class Snapshot(Protocol):
+    """One unchanging view of a store, in canonical order. Each iteration may be made once."""
+
+    @property
+    def stats(self) -> Stats: ...
+
+    def fragments(self) -> Iterator[tuple[str, int]]:
+        """(fragment, copies) of every memory."""
+        ...
+
+    def stored(self) -> Iterator[StoredRecord]:
+        """Every memory with its id, sequence, session and time."""
+        ...
+
+
+class Backend(Protocol):
+    """What an implementer writes. All methods may be called from many threads, by many processes at once."""
+
+    @abc.abstractmethod
+    def add(self, additions: Sequence[Addition]) -> list[str]:
+        """Add all or none; one id for each, in their order.
+
+        A record whose content and set of tags are there already gives the id it has (the lowest, where an
+        imported blob left several) and changes nothing. If nothing was new the change counter stays. When
+        this returns, the records outlive the process.
+        """
+
+    @abc.abstractmethod
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """A view that later writes do not change; held until the context ends."""
+
+    @abc.abstractmethod
+    def replace(self, records: Iterable[tuple[str, Record]], *, expected_changes: int | None) -> Imported:
+        """Replace everything by these (fragment, record) pairs, which come in canonical order.
+
+        Equal neighbours are copies of one memory. The iterable raises if the blob turns out bad, even at its
+        very end: nothing has changed then. Memories that were there before keep id, sequence, session and
+        time; others get new sequences in the order they come. Raises `UnanchoredWrites`, changing nothing, if
+        `expected_changes` is not None and not the change counter.
+        """
+
+    @abc.abstractmethod
+    def remove(self, selection: Selection, *, secure: bool) -> int:
+        """Forget what is selected and everything derived from it; how many records that were, with copies.
+
+        With `secure` no file of the store holds the text afterwards, also not from an earlier `remove`.
+        """
+
+    @abc.abstractmethod
+    def candidates(self, query: Query, limit: int) -> Candidates:
+        """The first `limit` memories that match, in an order that depends on query and state only; all that
+        match, if they are fewer. With an embedder every memory that passes the filters matches. Never stale:
+        shows every write that was acknowledged before the call.
+        """
+
+    @abc.abstractmethod
+    def stats(self) -> Stats:
+        """Size and change counter now."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Let go of everything; harmless when repeated."""
+
+
+class BaseBackend(Backend):
+    """Base class of every backend: the public interface over the methods of `Backend`.
+
+    `owner` is the account (G...) that the memory belongs to. `max_record_bytes` limits one remembered record
+    (UTF-8 of content and tags together). Errors: `InputError` for what cannot be accepted, before anything is
+    written; `BackendError` and its kinds for the store.
+    """
+
+    def __init__(self, owner: str, *, max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES) -> None:
+        self.owner = check_account(owner)
+        self.max_record_bytes = max_record_bytes
+
+    @final
+    def remember(self, content: str, tags: Iterable[str] | None = None, session: str | None = None) -> str:
+        """Keep a text; its id. An equal memory (content and set of tags) keeps its id and nothing changes."""
+        return self.remember_many([{"content": content, "tags": tags}], session=session)[0]
+
+    @final
+    def remember_many(self, items: Iterable[Item], session: str | None = None) -> list[str]:
+        """Keep many at once, all or none; their ids, in order. `session` is for items that name none."""
+        if isinstance(items, (str, bytes, Mapping)):
+            raise InputError("remember_many takes a list of memories", hint="put the single one into a list")
+        default = checked_session(session)
+        now = time.time()
+        additions = [self._addition(item, default, now) for item in items]
+        return self.add(additions) if additions else []
+
+    def _addition(self, item: Item, session: str | None, now: float) -> Addition:
+        content, tags = item, None  # type: object, object
+        if isinstance(item, tuple):
+            if len(item) != 2:
+                raise InputError("a tuple given to remember_many is not (content, tags)")
+            content, tags = item
+        elif isinstance(item, Mapping):
+            unknown = set(item) - {"content", "tags", "session"}
+            if unknown or "content" not in item:
+                raise InputError(
+                    "a mapping given to remember_many has other keys than content, tags and session",
+                    hint="content is required, tags and session may be left out",
+                )
+            content, tags = item["content"], item.get("tags")
+            own = item.get("session")
+            session = session if own is None else checked_session(own)
+        return Addition(Record.from_input(content, tags, max_bytes=self.max_record_bytes), session, now)
+
+    @final
+    def recall(
+        self,
+        query: str,
+        k: int = 5,
+        tags: Iterable[str] | None = None,
+        session: str | None = None,
+        offset: int = 0,
+    ) -> list[Hit]:
+        """The `k` memories after the first `offset` that match the query best, best first.
+
+        `query` is text, never syntax; a blank one gives an empty list. `k`, `offset`: ints of at least 0; a
+        `k` beyond the matches gives all of them. `tags`: only memories that have all of these. `session`:
+        only memories of that session. The order is stable, so pages fit together while nothing is written.
+        """
+        limit, start = checked_count(k, "k"), checked_count(offset, "offset")
+        question = checked_query(query, tags, session)
+        if question is None or limit == 0:
+            return []
+        from mycelium_sdk.backends import scoring
+
+        wanted = start + limit
+        rounded = -(-wanted // _RANKED_TOGETHER) * _RANKED_TOGETHER
+        found = self.candidates(question, min(rounded, _MOST))
+        hits: list[Hit] = []
+        ceiling = 1.0
+        for first in range(0, min(len(found.items), wanted), _RANKED_TOGETHER):
+            ranked = scoring.rank(question.terms, found.part(first, first + _RANKED_TOGETHER))
+            for place, (candidate, score) in enumerate(ranked, first):
+                ceiling = min(ceiling, score)  # a later block never scores above an earlier one
+                if start <= place < wanted:
+                    hits.append(_hit(candidate.stored, ceiling))
+        return hits
+
+    @final
+    def all_records(self) -> list[StoredRecord]:
+        """Every memory, in canonical order. For very many use `iter_records`."""
+        return list(self.iter_records())
+
+    @final
+    def iter_records(self) -> Iterator[StoredRecord]:
+        """Every memory, in canonical order, from one unchanging view that is held until the iteration
+        ends."""
+        with self.snapshot() as view:
+            yield from view.stored()
+
+    @final
+    def count(self) -> int:
+        """How many records there are. Each copy counts, where an imported blob holds equal records."""
+        return self.stats().records
+
+    @final
+    def change_counter(self) -> int:
+        """A number that grows with every real write, by any process, and never otherwise."""
+        return self.stats().change_counter
+
+    @final
+    def forget(
+        self,
+        id: str | None = None,  # noqa: A002 - the name users know
+        *,
+        tag: str | None = None,
+        secure: bool = False,
+    ) -> int:
+        """Forget the memory with this id, or all that have this tag; how many records that were.
+
+        An unknown id or tag forgets nothing and gives 0. `secure`: afterwards the text is in none of the
+        store's files; it costs a rewrite of the store.
+        """
+        if (id is None) == (tag is None):
+            raise InputError("forget takes either an id or a tag", hint="clear() forgets everything")
+        for value, name in ((id, "the id"), (tag, "the tag")):
+            if value is not None:
+                checked_text(value, name)
+        return self.remove(Selection(id=id, tag=tag), secure=secure)
+
+    @final
+    def clear(self, *, secure: bool = False) -> int:
+        """Forget everything; how many records that were."""
+        return self.remove(Selection(everything=True), secure=secure)
+
+    @final
+    @contextlib.contextmanager
+    def export(self) -> Iterator[Export]:
+        """The canonical blob in chunks, with the change counter it belongs to: one view, exported once.
+
+        `with backend.export() as (chunks, change_counter): ...`; the chunks can be read inside the block
+        only.
+        """
+        with self.snapshot() as view:
+            yield Export(canonical.write_blob(self.owner, view.fragments()), view.stats.change_counter)
+
+    @final
+    def iter_blob(self) -> Iterator[bytes]:
+        """The canonical blob in chunks, from one unchanging view that is held until the iteration ends."""
+        with self.export() as (chunks, _):
+            yield from chunks
+
+    @final
+    def export_blob(self) -> bytes:
+        """The canonical blob of all records (formats.md section 1)."""
+        return b"".join(self.iter_blob())
+
+    @final
+    def import_blob(self, blob: canonical.Source, *, max_bytes: int = DEFAULT_MAX_BLOB_BYTES) -> int:
+        """Replace everything by the records of a canonical blob of this owner, all or nothing; how many those
+        are.
+
+        `blob` is bytes, a binary file or an iterable of chunks. Raises `NonCanonical`, `WrongOwner` or
+        `LimitExceeded` with nothing changed.
+        """
+        return self.load(blob, max_bytes=max_bytes).records
+
+    @final
+    def load(
+        self,
+        blob: canonical.Source,
+        *,
+        max_bytes: int = DEFAULT_MAX_BLOB_BYTES,
+        expected_changes: int | None = None,
+        digest: canonical.BlobDigest | None = None,
+    ) -> Imported:
+        """`import_blob` for callers that keep state about the store.
+
+        Raises `UnanchoredWrites`, with nothing changed, if `expected_changes` is given and the store was
+        written to since its change counter was that. `digest`, if given, hashes the blob in the same pass.
+        """
+        pairs = canonical.parse_fragments(blob, self.owner, max_bytes=max_bytes, digest=digest)
+        return self.replace(pairs, expected_changes=expected_changes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _hit(stored: StoredRecord, score: float) -> Hit:
+    record = stored.record
+    return {
+        "id": stored.id,
+        "content": record.content,
+        "tags": list(record.tags),
+        "score": score,
+        "session": stored.session,
+        "time": stored.time,
+        "sequence": stored.sequence,
+    }

@@ -1,0 +1,216 @@
+"""Connections to one memory file: one that writes, as many that read as threads read at once.
+
+A writer waits for other processes up to a bound; a reader sees one unchanging state and waits for nobody
+(WAL).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from mycelium_sdk.backends.local import schema
+from mycelium_sdk.errors import BackendError
+from mycelium_sdk.files import open_private_sqlite
+from mycelium_sdk.sqlite_errors import InTheWay, explained, is_busy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+T = TypeVar("T")
+
+_SQLITE_TIMEOUT = 0.25
+_PAUSE = 0.005
+_MOST_IDLE = 8
+
+_abandoned: list[sqlite3.Connection] = []
+"""Connections that a forked child inherited: using or even closing them there could damage the parent's
+file."""
+
+
+class Connections:
+    """`path` None is a memory that lives in this process only, over a single connection."""
+
+    def __init__(self, path: Path | None, owner: str, *, timeout: float) -> None:
+        self._path = path
+        self._owner = owner
+        self._timeout = timeout
+        self._lock = threading.RLock()
+        self._idle: list[sqlite3.Connection] = []
+        self._writer: sqlite3.Connection | None = None
+        self._closed = False
+        self._process = os.getpid()
+        with explained(path):
+            self._writer = self._open()
+
+    @contextlib.contextmanager
+    def writing(self, *, timeout: float | None = None) -> Iterator[sqlite3.Connection]:
+        """A transaction that holds the write lock. Committed at the end of the block, rolled back by an
+        exception.
+
+        Raises `StoreLocked` if another process keeps the lock for `timeout` seconds.
+        """
+        with self.exclusive() as connection, self.transaction(connection, timeout=timeout):
+            yield connection
+
+    @contextlib.contextmanager
+    def transaction(self, connection: sqlite3.Connection, *, timeout: float | None = None) -> Iterator[None]:
+        """The same on a connection that the caller has."""
+        with explained(self._path):
+            self.patiently(lambda: connection.execute("BEGIN IMMEDIATE"), timeout=timeout)
+            try:
+                yield
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[sqlite3.Connection]:
+        """The writing connection, outside a transaction; other threads wait."""
+        self._check_process()
+        with self._lock, explained(self._path):
+            if self._closed:
+                raise _closed()
+            if self._writer is None:
+                self._writer = self._open()
+            yield self._writer
+
+    @contextlib.contextmanager
+    def dedicated(self) -> Iterator[sqlite3.Connection]:
+        """A connection of one's own for long work, so that other threads need not wait."""
+        if self._path is None:
+            with self.exclusive() as connection:
+                yield connection
+            return
+        if self._closed:
+            raise _closed()
+        with explained(self._path), contextlib.closing(self._open()) as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One unchanging state, for short work."""
+        if self._path is None:
+            with self.exclusive() as connection:
+                yield connection
+            return
+        with self.viewing() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def viewing(self) -> Iterator[sqlite3.Connection]:
+        """One unchanging state, for as long as the caller likes, while anybody writes."""
+        self._check_process()
+        with explained(self._path):
+            connection = self._borrow()
+            try:
+                self.patiently(lambda: _begin_view(connection))
+                yield connection
+                connection.execute("ROLLBACK")
+            except BaseException:
+                connection.close()
+                raise
+            self._give_back(connection)
+
+    def patiently(self, act: Callable[[], T], *, timeout: float | None = None) -> T:
+        """Do it, again and again while others are in the way, up to the bound."""
+        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
+        while True:
+            try:
+                return act()
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() >= deadline:
+                    raise
+            time.sleep(_PAUSE)
+
+    def scrub(self, connection: sqlite3.Connection) -> None:
+        """Rewrite the file and empty its log, so that neither holds anything that was deleted."""
+        with explained(self._path):
+            self.patiently(lambda: connection.execute("VACUUM"))
+            self.patiently(lambda: _empty_log(connection))
+
+    def close(self) -> None:
+        """Close all; those in use are closed when their use ends. Harmless when repeated."""
+        self._check_process()
+        with self._lock:
+            self._closed = True
+            for connection in (*self._idle, self._writer):
+                if connection is not None:
+                    connection.close()
+            self._idle.clear()
+            self._writer = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._path is None:
+            connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        else:
+            if self._path.exists():
+                schema.check_file(self._path)
+            connection = open_private_sqlite(self._path, timeout=_SQLITE_TIMEOUT)
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA synchronous = FULL")
+            self.patiently(lambda: schema.prepare(connection, self._path, self._owner))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _borrow(self) -> sqlite3.Connection:
+        with self._lock:
+            if self._closed:
+                raise _closed()
+            if self._path is None:
+                copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+                with self.exclusive() as original:
+                    original.backup(copy)
+                return copy
+            if self._idle:
+                return self._idle.pop()
+        return self._open()
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if not self._closed and self._path is not None and len(self._idle) < _MOST_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _check_process(self) -> None:
+        if self._process == os.getpid() or self._path is None:
+            return
+        _abandoned.extend(self._idle)
+        if self._writer is not None:
+            _abandoned.append(self._writer)
+        self._process = os.getpid()
+        self._lock = threading.RLock()  # a thread that exists only in the parent may hold the old one
+        self._idle = []
+        self._writer = None
+
+
+def _begin_view(connection: sqlite3.Connection) -> None:
+    """Begin, and read once: only that fixes the state that is seen."""
+    try:
+        connection.execute("BEGIN")
+        connection.execute("SELECT changes FROM store").fetchone()
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _empty_log(connection: sqlite3.Connection) -> None:
+    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise InTheWay("a reader holds the log")
+
+
+def _closed() -> BackendError:
+    return BackendError("the memory is closed", hint="open it again")

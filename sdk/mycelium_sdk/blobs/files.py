@@ -1,0 +1,119 @@
+"""Blobs as files: content-addressed names, written durably, read without following links."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from mycelium_sdk.blobs.base import DEFAULT_MAX_BYTES
+from mycelium_sdk.blobs.file_uri import path_from_file_uri, path_to_file_uri
+from mycelium_sdk.errors import BlobError, BlobNotFound, LimitExceeded, MyceliumError
+from mycelium_sdk.files import replace_private
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["FileBlobStore", "read_blob_file"]
+
+
+def read_blob_file(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
+    """The bytes of the regular file at `path`; a link, a device or a folder is refused.
+
+    Raises:
+        BlobNotFound: no such file.
+        BlobError: not a regular file, or unreadable.
+        LimitExceeded: larger than `max_bytes`.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise BlobNotFound(
+            "the published blob is not where the anchor says",
+            hint="restore the file from a copy, or pass fetch= a function that gets the blob from elsewhere",
+        ) from error
+    except OSError as error:
+        raise BlobError(
+            f"the published blob cannot be opened ({error.strerror})",
+            hint="it must be a regular file that this user may read, not a link",
+        ) from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise BlobError(
+                "the published blob is not a regular file", hint="point at the blob's file itself"
+            )
+        if status.st_size > max_bytes:
+            raise LimitExceeded(f"the published blob has {status.st_size} bytes; the limit is {max_bytes}")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(max_bytes + 1)
+    except OSError as error:
+        raise BlobError(
+            f"the published blob cannot be read ({error.strerror})", hint="check the disk"
+        ) from error
+    finally:
+        os.close(descriptor)
+    if len(data) > max_bytes:
+        raise LimitExceeded(f"the published blob grew beyond {max_bytes} bytes while it was read")
+    return data
+
+
+class FileBlobStore:
+    """A folder of blobs named `<prefix><hex of the root><suffix>`.
+
+    `digits` is how many of the root's 64 hex digits stand in the name: all of them in a folder of blobs,
+    16 beside a file that a person named.
+    """
+
+    def __init__(self, folder: Path, *, prefix: str = "", suffix: str = ".json", digits: int = 64) -> None:
+        self._folder = folder
+        self._prefix = prefix
+        self._suffix = suffix
+        self._digits = digits
+
+    def path(self, root: bytes) -> Path:
+        """Where the blob with `root` lies, or would lie."""
+        return self._folder / f"{self._prefix}{root.hex()[: self._digits]}{self._suffix}"
+
+    def put(self, blob: bytes, root: bytes) -> str:
+        """Store `blob` (fsync, then rename) and return its `file://` URI. See `BlobStore.put`."""
+        path = self.path(root)
+        if not self._holds(path, root):
+            try:
+                replace_private(path, blob)
+            except MyceliumError as error:
+                raise BlobError(f"the blob could not be published: {error}", hint=error.hint) from error
+            except OSError as error:
+                raise BlobError(
+                    f"the blob could not be published ({error.strerror})",
+                    hint=f"check that {path.parent} exists, is writable and has room",
+                ) from error
+        if not self._holds(path, root):
+            raise BlobError(
+                "the published blob reads back differently", hint="check the disk; nothing was anchored"
+            )
+        return path_to_file_uri(path)
+
+    def get(self, uri: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
+        """The bytes of the file that a `file://` URI names. See `BlobStore.get`."""
+        return read_blob_file(path_from_file_uri(uri), max_bytes=max_bytes)
+
+    def find(self, root: bytes) -> bytes | None:
+        """The stored blob for `root`, or None where there is none or it does not hash to `root`."""
+        try:
+            blob = read_blob_file(self.path(root))
+        except BlobError:
+            return None
+        return blob if hashlib.sha256(blob).digest() == root else None
+
+    @staticmethod
+    def _holds(path: Path, root: bytes) -> bool:
+        """Whether the file there is the blob with `root`.
+
+        A file of that name with other bytes is a damaged copy, which publishing again replaces.
+        """
+        try:
+            return hashlib.sha256(read_blob_file(path)).digest() == root
+        except BlobNotFound:
+            return False

@@ -1,0 +1,188 @@
+"""The one place where other libraries' errors about a chain become this package's.
+
+Messages name the server by host alone: an RPC address may carry a key. What a server or the host says in
+its own words is quoted only from JSON-RPC errors, shortened.
+"""
+
+from __future__ import annotations
+
+import binascii
+import contextlib
+import urllib.parse
+from typing import TYPE_CHECKING
+
+import pydantic
+import requests.exceptions
+import stellar_sdk.exceptions
+from xdrlib3 import ConversionError
+from xdrlib3 import Error as XdrError
+
+from mycelium_sdk.errors import (
+    ChainError,
+    ChainUnavailable,
+    ConfigError,
+    ContractFailed,
+    ContractNotFound,
+    MyceliumError,
+    TransactionFailed,
+)
+from mycelium_sdk.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mycelium_sdk.chain.diagnostics import HostFailure
+
+__all__ = [
+    "connection_failed",
+    "decoding",
+    "http_status",
+    "not_json_rpc",
+    "rpc_refused",
+    "server_name",
+    "simulation_refused",
+    "transaction_failed",
+    "unfunded",
+]
+
+_QUOTED_CHARACTERS = 200
+
+# JSON-RPC: an internal error, and the server's own limit on how long a request may take (chain.md section 2).
+_RETRYABLE_RPC_CODES = frozenset({-32603, -32001})
+
+_HINTS = {
+    "txINSUFFICIENT_BALANCE": "the account cannot pay the fee: send it some XLM",
+    "txINSUFFICIENT_FEE": "the network is busy and the bid too low: try again later",
+    "txNO_ACCOUNT": "fund the account first: an account exists once it was sent some XLM",
+    "txBAD_AUTH": "the wallet's key may not sign for this account, or the network's passphrase is another",
+    "txTOO_LATE": "the transaction was not applied in time and never will be: run the command again",
+    "txBAD_SEQ": "another program uses this account at the same time: run the command again",
+}
+
+
+def server_name(url: str) -> str:
+    """Host and port of a server's address, without anything that could be a secret."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return "the configured address"
+    host = parts.hostname or "the configured address"
+    return host if port is None else f"{host}:{port}"
+
+
+def connection_failed(url: str, error: stellar_sdk.exceptions.ConnectionError) -> MyceliumError:
+    """A request that got no HTTP answer: by what went wrong underneath."""
+    server, cause = server_name(url), error.__cause__
+    if isinstance(cause, requests.exceptions.SSLError):
+        return ChainError(
+            f"no secure connection to {server}",
+            hint="check the server's certificate, this machine's clock and the address",
+            verdict=Verdict.UNAVAILABLE,
+        )
+    if isinstance(cause, requests.exceptions.Timeout):
+        return ChainUnavailable(f"{server} did not answer in time")
+    if isinstance(cause, requests.exceptions.RequestException) and isinstance(cause, ValueError):
+        return ConfigError(
+            "the address of the RPC server cannot be used",
+            hint="set `[onchain] rpc_url` to an http or https URL",
+        )
+    return ChainUnavailable(f"{server} cannot be reached")
+
+
+def http_status(url: str, status: int) -> MyceliumError | None:
+    """An answer with a status that carries no result; None for one that does."""
+    server = server_name(url)
+    if 200 <= status < 300:
+        return None
+    if status == 429:
+        return ChainUnavailable(
+            f"{server} is limiting requests", hint="wait a little, or use another RPC server"
+        )
+    if status >= 500:
+        return ChainUnavailable(f"{server} answered with HTTP status {status}")
+    return ChainError(
+        f"{server} refused the request with HTTP status {status}",
+        hint="check `[onchain] rpc_url`: the address of a Stellar RPC server, with its key if it needs one",
+        verdict=Verdict.UNAVAILABLE,
+    )
+
+
+def not_json_rpc(url: str) -> ChainUnavailable:
+    """An answer that is not what a JSON-RPC server sends, such as a proxy's HTML page."""
+    return ChainUnavailable(
+        f"{server_name(url)} answered with something else than JSON-RPC",
+        hint="a proxy or another service may answer in its place: check `[onchain] rpc_url`, then try again",
+    )
+
+
+def rpc_refused(url: str, method: str, code: object, message: object) -> MyceliumError:
+    """A JSON-RPC error object."""
+    words = "".join(c for c in str(message or "") if c.isprintable())[:_QUOTED_CHARACTERS]
+    text = f"{server_name(url)} refused {method}: {words} ({code})"
+    if code in _RETRYABLE_RPC_CODES:
+        return ChainUnavailable(text)
+    return ChainError(text, hint="the server may be too old or too busy for this: try another RPC server")
+
+
+@contextlib.contextmanager
+def decoding(url: str) -> Iterator[None]:
+    """Map what is raised when a JSON-RPC result is not of the documented shape, or holds broken XDR.
+
+    Around calls of `stellar_sdk` and the decoding of their results only.
+    """
+    try:
+        yield
+    except MyceliumError:
+        raise
+    except stellar_sdk.exceptions.AccountNotFoundException as error:
+        raise unfunded(error.account_id) from error
+    except (
+        pydantic.ValidationError,
+        XdrError,
+        ConversionError,
+        binascii.Error,
+        EOFError,
+        ValueError,
+        AssertionError,
+        RecursionError,
+    ) as error:
+        raise ChainUnavailable(
+            f"{server_name(url)} answered in a form that cannot be understood",
+            hint="the server may be too old or broken: try another RPC server",
+        ) from error
+
+
+def unfunded(address: str) -> TransactionFailed:
+    """The account that should pay does not exist."""
+    return TransactionFailed(
+        f"the account {address} does not exist on this network",
+        result_code="txNO_ACCOUNT",
+        hint=_HINTS["txNO_ACCOUNT"],
+    )
+
+
+def simulation_refused(failure: HostFailure | None, *, contract_missing: bool) -> ChainError:
+    """A simulation that ended with an error; `contract_missing` was found by looking for the contract."""
+    if contract_missing:
+        return ContractNotFound(
+            "there is no contract at this address on this network",
+            hint="check the address and `[onchain] network`",
+        )
+    if failure is None:
+        return ChainError("the host refused the call and gave no reason")
+    if failure.contract_error is not None:
+        return ContractFailed(
+            f"the contract failed with error {failure.contract_error}", code=failure.contract_error
+        )
+    return ChainError(f"the host refused the call: {failure.kind} {failure.code}".rstrip())
+
+
+def transaction_failed(result_code: str, transaction_hash: str) -> TransactionFailed:
+    """A transaction that the network refused, or that failed in the ledger."""
+    return TransactionFailed(
+        f"the transaction failed with {result_code}",
+        result_code=result_code,
+        hash=transaction_hash,
+        hint=_HINTS.get(result_code),
+    )

@@ -1,0 +1,67 @@
+"""The home folder: where memories, state, published blobs and the local chain are kept on this machine.
+
+memory/{owner}.db       the owner's records
+state/state.db          anchors seen, high-water marks, intents
+blobs/                  published blobs, unless told otherwise
+localnet/chain.db       the embedded chain, unless told otherwise
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mycelium_sdk.errors import ConfigError
+from mycelium_sdk.files import ensure_private_folder
+from mycelium_sdk.strkey import check_account
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HOME_VARIABLE = "MYCELIUM_HOME"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A home folder. Whoever asks for a path gets the folder made, mode 0700, so that the path can be used.
+
+    Every property raises `BackendError` if a folder cannot be made, or can be entered by others.
+    """
+
+    root: Path
+
+    @classmethod
+    def default(cls, env: Mapping[str, str] | None = None) -> Home:
+        """This user's: `MYCELIUM_HOME`, else `~/.mycelium`. Makes no folder. Raises `ConfigError`."""
+        name = (os.environ if env is None else env).get(HOME_VARIABLE, "").strip()
+        try:
+            return cls(Path(name or "~/.mycelium").expanduser().absolute())
+        except (RuntimeError, OSError) as cause:
+            raise ConfigError(
+                "there is no home folder to keep memories in", hint=f"set {HOME_VARIABLE} to an absolute path"
+            ) from cause
+
+    def memory_file(self, owner: str) -> Path:
+        """The SQLite file of an owner's records. Raises `InputError` for what is not an account address."""
+        name = f"{check_account(owner)}.db"
+        return self._folder("memory") / name
+
+    @property
+    def state_file(self) -> Path:
+        """The SQLite file of the facts about chains."""
+        return self._folder("state") / "state.db"
+
+    @property
+    def blobs(self) -> Path:
+        """The folder of published blobs."""
+        return self._folder("blobs")
+
+    @property
+    def chain_file(self) -> Path:
+        """The SQLite file of the embedded chain."""
+        return self._folder("localnet") / "chain.db"
+
+    def _folder(self, name: str) -> Path:
+        return ensure_private_folder(ensure_private_folder(self.root) / name)

@@ -1,0 +1,283 @@
+"""AgentMemory: what an agent remembers, kept locally, committed to on a chain, and loaded again elsewhere.
+
+What needs a chain is in `commitment` and below it, and is imported when it is first used, so that remembering
+and recalling start as quickly as SQLite does.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from mycelium_sdk import canonical
+from mycelium_sdk.assembly import open_backend
+from mycelium_sdk.context import AgentContext
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+
+    from mycelium_sdk.backends.base import BaseBackend, Hit
+    from mycelium_sdk.memory.anchoring import Anchoring
+    from mycelium_sdk.memory.commitment import Commitment
+    from mycelium_sdk.memory.policy import AnchoringPolicy
+    from mycelium_sdk.memory.publishing import Publish
+    from mycelium_sdk.memory.rehydration import Fetch
+    from mycelium_sdk.memory.verification import Verification
+    from mycelium_sdk.state import LastAnchor, StateStore
+
+__all__ = ["AgentMemory"]
+
+
+class AgentMemory:
+    """One owner's memory.
+
+    `ctx`: whose memory and on which network (default: everything from configuration). `backend`: "auto" or
+    "local", or a backend instance, which the caller closes. `anchor_address`: the contract's C-address
+    (default: from configuration, and on `local` the network's own deployment). `backend_kwargs`: arguments of
+    the named backend.
+
+    Safe to use from many threads. Nothing is asked of a chain, and no passphrase is needed, until an
+    operation needs it. Close it, or use it as a context manager.
+
+    Raises:
+        WalletNotFound, ConfigError: no wallet, or a setting that cannot be used; the hint names the fix.
+        BackendError: the memory's file cannot be used.
+    """
+
+    def __init__(
+        self,
+        ctx: AgentContext | None = None,
+        backend: str | BaseBackend = "auto",
+        anchor_address: str | None = None,
+        backend_kwargs: Mapping[str, Any] | None = None,
+        policy: AnchoringPolicy | None = None,
+    ) -> None:
+        self._ctx = AgentContext() if ctx is None else ctx
+        self._owns_context = ctx is None
+        self._policy = policy
+        self._anchor_address = anchor_address
+        self._lock = threading.RLock()
+        self._state_store: StateStore | None = None
+        self._opened_commitment: Commitment | None = None
+        self._backend, self._owns_backend = open_backend(backend, self._ctx, backend_kwargs)
+
+    # -- remembering and recalling
+
+    def remember(self, content: str, tags: Iterable[str] | None = None, session: str | None = None) -> str:
+        """Keep a memory and return its id. An equal one (same content, same set of tags) is kept once.
+
+        `session` names the conversation it belongs to. Raises InputError before anything is written.
+        """
+        return self._backend.remember(content, tags, session=session)
+
+    def recall(
+        self,
+        query: str,
+        k: int = 5,
+        tags: Iterable[str] | None = None,
+        session: str | None = None,
+        offset: int = 0,
+    ) -> list[Hit]:
+        """The memories that best match `query`, best first: dicts with id, content, tags, score and more.
+
+        At most `k` of those that match, after the first `offset`. `tags`: only memories that carry all of
+        them;
+        `session`: only that conversation's. Scores are in (0, 1].
+        """
+        return self._backend.recall(query, k, tags=tags, session=session, offset=offset)
+
+    def forget(
+        self,
+        id: str | None = None,  # noqa: A002 - the name users know
+        *,
+        tag: str | None = None,
+        secure: bool = False,
+    ) -> int:
+        """Forget one memory by id, or all that carry `tag`; how many were forgotten.
+
+        With `secure` no copy of the text is left in the store's files. Blobs already published still hold it.
+        """
+        return self._backend.forget(id, tag=tag, secure=secure)
+
+    # -- the commitment
+
+    def memory_root(self) -> bytes:
+        """SHA-256 of the memory's canonical blob, 32 bytes, computed from the rows."""
+        with self._backend.snapshot() as view:
+            return canonical.root(canonical.write_blob(self.owner, view.fragments()))
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether there are writes that are not anchored on this network and contract.
+
+        Does not ask the chain.
+        """
+        last = self.last_anchor
+        if last is None:
+            return self._backend.count() > 0
+        if self._backend.change_counter() == last.change_counter:
+            return False
+        return self.memory_root() != last.root
+
+    @property
+    def last_anchor(self) -> LastAnchor | None:
+        """The anchor this memory is based on, as recorded here. Does not ask the chain."""
+        key = self._state.newest_chain(self._ctx.network.passphrase, self.contract_id, self.owner)
+        return None if key is None else self._state.last_anchor(key)
+
+    def anchor(
+        self,
+        uri: str | None = None,
+        publish: Publish | None = None,
+        acl: bytes = b"",
+        *,
+        overwrite: bool = False,
+    ) -> int:
+        """Publish the memory and commit to it on the chain; the new version.
+
+        `publish`: where the blob goes: a folder, a file, a `file://` URI, or a function `bytes -> URI`.
+        `uri`: where the caller has put it. With neither it goes to the home folder's `blobs/`. `overwrite`
+        anchors although the chain holds an anchor that this memory is not based on.
+
+        Raises:
+            InputError: uri, publish or acl cannot be used. Nothing was published.
+            PublishFailed: the blob could not be stored. Nothing was anchored.
+            VersionConflict: another machine anchored. UnanchoredWrites: this memory never saw the chain's
+                anchor.
+            Unsettled: sent, and the outcome is not known; it is settled by the next call.
+            ChainError, Rollback, Fork: see `verify`.
+        """
+        return self.anchor_with_receipt(uri, publish, acl, overwrite=overwrite).version
+
+    def anchor_with_receipt(
+        self,
+        uri: str | None = None,
+        publish: Publish | None = None,
+        acl: bytes = b"",
+        *,
+        overwrite: bool = False,
+    ) -> Anchoring:
+        """The same as `anchor`, giving root, URI and the transaction's receipt as well."""
+        return self._commitment.anchor(uri, publish, acl, overwrite=overwrite)
+
+    def get_anchor(self) -> dict[str, Any] | None:
+        """What the chain holds for this owner: root, uri, acl, version, previous, timestamp; None if nothing.
+
+        Bytes, except `uri`: text, None if it is not UTF-8. Raises as `verify` does.
+        """
+        anchor = self._commitment.look().anchor
+        return None if anchor is None else anchor.as_dict()
+
+    def verify(self) -> Verification:
+        """Recompute the root from the rows and compare it with the chain; true iff they agree.
+
+        Raises:
+            ChainUnavailable: the chain could not be asked, which is no answer about the memory.
+        """
+        return self._commitment.verify()
+
+    def rehydrate(self, fetch: Fetch | None = None, on_conflict: str = "refuse") -> dict[str, int]:
+        """Load the anchored memory: `{"version": 4, "records": 127}`.
+
+        `fetch`: a function `uri -> bytes`. Without it the home folder's `blobs/` and `file://` URIs are read.
+        `on_conflict` says what becomes of writes here that are not anchored: "refuse" (load nothing), "merge"
+        (keep them beside what is loaded) or "replace" (drop them).
+
+        Raises (nothing is loaded):
+            NotAnchored: there is nothing to load. UnanchoredWrites: see `on_conflict`.
+            BlobNotFound, BlobError: no way to the blob.
+            Tampered, Rollback, NonCanonical, WrongOwner, LimitExceeded: what came is not what the chain
+                commits to.
+            ChainError, Fork: see `verify`.
+        """
+        return self._commitment.rehydrate(fetch, on_conflict)
+
+    def trust_chain_anew(self) -> None:
+        """Forget what was verified on this network and contract, and start from what the chain serves now.
+
+        The explicit word after CHAIN_RESET, ROLLBACK or FORK. Evidence of what was contradicted is kept. The
+        memory itself is not touched.
+        """
+        self._commitment.trust_chain_anew()
+
+    # -- anchoring by policy
+
+    def on_job_complete(self, uri: str | None = None, publish: Publish | None = None) -> int | None:
+        """Anchor iff there are writes that are not anchored; the version, or None."""
+        return self.anchor(uri, publish) if self.is_dirty else None
+
+    def heartbeat(self, uri: str | None = None, publish: Publish | None = None) -> int | None:
+        """Anchor iff dirty and the policy says it is due; the version, or None."""
+        if not self.is_dirty or not self._commitment.heartbeat_due(self.last_anchor):
+            return None
+        return self.anchor(uri, publish)
+
+    # -- about itself
+
+    @property
+    def owner(self) -> str:
+        """The owner's G-address."""
+        return self._ctx.address
+
+    @property
+    def backend(self) -> BaseBackend:
+        """Where the records live."""
+        return self._backend
+
+    @property
+    def context(self) -> AgentContext:
+        """Whose memory this is and on which network."""
+        return self._ctx
+
+    @property
+    def contract_id(self) -> str:
+        """The C-address of the contract that anchors this memory."""
+        return self._ctx.anchor_address(self._anchor_address)
+
+    def count(self) -> int:
+        """How many records there are."""
+        return self._backend.count()
+
+    def close(self) -> None:
+        """Release files and connections. Closing twice is harmless."""
+        with self._lock:
+            if self._owns_backend:
+                self._backend.close()
+            if self._state_store is not None:
+                self._state_store.close()
+            if self._owns_context:
+                self._ctx.close()
+
+    def __enter__(self) -> AgentMemory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"AgentMemory(owner={self.owner!r}, network={self._ctx.network.name!r})"
+
+    # -- inside
+
+    @property
+    def _state(self) -> StateStore:
+        with self._lock:
+            if self._state_store is None:
+                from mycelium_sdk.state import StateStore
+
+                self._state_store = StateStore(self._ctx.home.state_file)
+            return self._state_store
+
+    @property
+    def _commitment(self) -> Commitment:
+        with self._lock:
+            if self._opened_commitment is None:
+                from mycelium_sdk.memory.commitment import Commitment
+
+                self._opened_commitment = Commitment(
+                    self._ctx, self._anchor_address, self._backend, self._state, self._policy
+                )
+            return self._opened_commitment

@@ -1,0 +1,212 @@
+"""Publishing and anchoring: export once, publish, record the intent, send, settle.
+
+The order is what makes a crash harmless. A blob is stored durably before the chain can point at it; the
+intent is on disk before a transaction is sent; whatever a crash left in flight is finished or forgotten by
+asking the chain.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from mycelium_sdk.blobs.uris import check_anchor_uri
+from mycelium_sdk.chain.anchors import MAX_ACL_BYTES
+from mycelium_sdk.chain.base import (
+    VALIDITY_SECONDS,
+    AnchorReceipt,
+    BeforeSend,
+    TransactionState,
+    TransactionStatus,
+)
+from mycelium_sdk.errors import InputError, UnanchoredWrites, Unsettled, VersionConflict
+from mycelium_sdk.memory.publishing import Publication, Publish, publish_blob
+from mycelium_sdk.state import Intent, LastAnchor, StateStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mycelium_sdk.memory.trust import Sighting, TrustedChain
+
+__all__ = ["AnchorWriter", "Anchorer", "Anchoring", "Export"]
+
+
+class AnchorWriter(Protocol):
+    """What is needed of the contract's client to move an owner's anchor."""
+
+    def set_anchor_if(
+        self, expected_version: int, root: bytes, uri: str, acl: bytes, *, before_send: BeforeSend
+    ) -> AnchorReceipt:
+        """Anchor iff the chain's version is `expected_version`; see `MemoryAnchorClient.set_anchor_if`."""
+        ...
+
+    def transaction(self, transaction_hash: str) -> TransactionState:
+        """What the network knows about a transaction hash."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A memory exported once: canonical blob, root (32 bytes), number of records, change counter of the
+    snapshot."""
+
+    blob: bytes
+    root: bytes
+    records: int
+    change_counter: int
+
+
+@dataclass(frozen=True, slots=True)
+class Anchoring:
+    """What one anchoring did: the version, where the blob went, and the transaction."""
+
+    version: int
+    root: bytes
+    uri: str
+    receipt: AnchorReceipt
+
+
+class Anchorer:
+    """Moves one owner's anchor. Callers hold the home folder's anchoring lock."""
+
+    def __init__(self, trusted: TrustedChain, writer: AnchorWriter, state: StateStore) -> None:
+        self._trusted = trusted
+        self._writer = writer
+        self._state = state
+
+    def settle(self, seen: Sighting) -> None:
+        """Finish or forget what an earlier run left in flight, by asking the chain.
+
+        Raises:
+            Unsettled: the transaction was sent and may still take effect.
+        """
+        intent = self._state.intent(seen.key)
+        if intent is None or self.recognise(seen):
+            return
+        if intent.transaction_hash is not None and self._may_take_effect(intent, intent.transaction_hash):
+            raise Unsettled(
+                "an earlier anchor was sent and its outcome is not known yet", hash=intent.transaction_hash
+            )
+        self._state.drop_intent(seen.key)
+
+    def recognise(self, seen: Sighting) -> bool:
+        """Record an own anchor that a crash left unrecorded; whether the chain holds such a one."""
+        intent, anchor = self._state.intent(seen.key), seen.anchor
+        if intent is None or anchor is None:
+            return False
+        if (anchor.version, anchor.root) != (intent.expected_version + 1, intent.root):
+            return False
+        self._state.record(seen.key, _settled(intent, anchor.timestamp), ledger=seen.ledger)
+        return True
+
+    def anchor(
+        self,
+        export: Callable[[], Export],
+        *,
+        uri: str | None,
+        publish: Publish | None,
+        acl: bytes,
+        overwrite: bool,
+        blobs: Path,
+        public_network: bool,
+    ) -> Anchoring:
+        """Anchor what `export` gives. See `AgentMemory.anchor` for the arguments and errors."""
+        check_anchor_arguments(uri, publish, acl)
+        seen = self._trusted.look()
+        self.settle(seen)
+        exported = export()
+        self._refuse_burying(seen, exported, overwrite=overwrite)
+        publication = (
+            publish_blob(exported.blob, exported.root, publish, blobs=blobs, public_network=public_network)
+            if uri is None
+            else Publication(uri)
+        )
+        receipt = self._send(seen, exported, publication.uri, acl)
+        publication.refresh_latest(exported.blob)
+        return Anchoring(receipt.version, exported.root, publication.uri, receipt)
+
+    def _send(self, seen: Sighting, exported: Export, uri: str, acl: bytes) -> AnchorReceipt:
+        expected = seen.version
+
+        def record(transaction_hash: str | None) -> None:
+            # Twice the validity, since the ledger that the transaction was built at may be newer than the one
+            # seen.
+            valid_until = max(time.time(), seen.close_time) + 2 * VALIDITY_SECONDS
+            self._state.put_intent(
+                seen.key,
+                Intent(exported.root, uri, expected, exported.change_counter, transaction_hash, valid_until),
+            )
+
+        record(None)
+        try:
+            receipt = self._writer.set_anchor_if(expected, exported.root, uri, acl, before_send=record)
+        except Unsettled:
+            raise  # the intent stays: the next run asks again
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self._state.drop_intent(seen.key)
+            raise
+        last = LastAnchor(receipt.version, exported.root, uri, exported.change_counter, receipt.close_time)
+        self._state.record(seen.key, last, ledger=receipt.ledger)
+        return receipt
+
+    def _refuse_burying(self, seen: Sighting, exported: Export, *, overwrite: bool) -> None:
+        """Refuse unless the memory is based on what the chain holds now."""
+        anchor = seen.anchor
+        if overwrite or anchor is None or anchor.root == exported.root:
+            return
+        last = self._state.last_anchor(seen.key)
+        if last is not None and (last.version, last.root) == (anchor.version, anchor.root):
+            return
+        if last is not None:
+            raise VersionConflict(
+                f"this memory is based on version {last.version}, and the chain is at version"
+                f" {anchor.version}: another machine has anchored",
+                expected=last.version,
+                actual=anchor.version,
+            )
+        nothing = "an empty memory" if exported.records == 0 else "a memory that never saw it"
+        raise UnanchoredWrites(
+            f"the chain holds version {anchor.version} of this owner's memory; anchoring {nothing} would"
+            " bury it",
+            hint="load it first: `mycelium memory rehydrate` (with --on-conflict merge to keep what is here);"
+            " or say overwrite",
+        )
+
+    def _may_take_effect(self, intent: Intent, transaction_hash: str) -> bool:
+        """Whether a transaction without an outcome could still be applied.
+
+        Not once its time bounds have passed, by the chain's clock or, since an idle chain's clock stands
+        still, well past them by this machine's. Should a wrong clock forget it too early nothing doubles: the
+        next anchor has the same sequence number and expects the same version, so one of the two is refused.
+        """
+        outcome = self._writer.transaction(transaction_hash)
+        if outcome.status is not TransactionStatus.NOT_FOUND:
+            return False
+        expired = outcome.latest_close_time > intent.valid_until
+        return not expired and time.time() <= intent.valid_until
+
+
+def check_anchor_arguments(uri: str | None, publish: Publish | None, acl: bytes) -> None:
+    """Refuse what can never be anchored, before anything is published or sent. Raises InputError."""
+    if uri is not None and publish is not None:
+        raise InputError(
+            "uri and publish are both given", hint="publish= stores the blob and makes the URI itself"
+        )
+    if uri is not None:
+        check_anchor_uri(uri)
+    if not isinstance(acl, bytes):
+        raise InputError("acl must be bytes", hint="for example acl=b''")
+    if len(acl) > MAX_ACL_BYTES:
+        raise InputError(
+            f"acl has {len(acl)} bytes; at most {MAX_ACL_BYTES} fit into an anchor", hint="shorten it"
+        )
+
+
+def _settled(intent: Intent, timestamp: int | None) -> LastAnchor:
+    anchored_at = float(timestamp) if timestamp is not None else time.time()
+    return LastAnchor(
+        intent.expected_version + 1, intent.root, intent.uri, intent.change_counter, anchored_at
+    )

@@ -1,0 +1,168 @@
+"""AsyncAgentMemory: the methods of AgentMemory for asyncio, each run in a worker thread."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from mycelium_sdk.memory.agent_memory import AgentMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+
+    from mycelium_sdk.backends.base import BaseBackend, Hit
+    from mycelium_sdk.context import AgentContext
+    from mycelium_sdk.memory.anchoring import Anchoring
+    from mycelium_sdk.memory.policy import AnchoringPolicy
+    from mycelium_sdk.memory.publishing import Publish
+    from mycelium_sdk.memory.rehydration import Fetch
+    from mycelium_sdk.memory.verification import Verification
+    from mycelium_sdk.state import LastAnchor
+
+__all__ = ["AsyncAgentMemory"]
+
+
+class AsyncAgentMemory:
+    """One owner's memory, without blocking the event loop.
+
+    Takes the arguments of `AgentMemory`; every method that may touch a disk or a network is a coroutine with
+    the same arguments, result and errors. What are properties there, and may touch a disk, are coroutine
+    methods here.
+    """
+
+    def __init__(
+        self,
+        ctx: AgentContext | None = None,
+        backend: str | BaseBackend = "auto",
+        anchor_address: str | None = None,
+        backend_kwargs: Mapping[str, Any] | None = None,
+        policy: AnchoringPolicy | None = None,
+    ) -> None:
+        self._memory = AgentMemory(ctx, backend, anchor_address, backend_kwargs, policy)
+
+    async def remember(
+        self, content: str, tags: Iterable[str] | None = None, session: str | None = None
+    ) -> str:
+        """See `AgentMemory.remember`."""
+        return await asyncio.to_thread(self._memory.remember, content, tags, session)
+
+    async def recall(
+        self,
+        query: str,
+        k: int = 5,
+        tags: Iterable[str] | None = None,
+        session: str | None = None,
+        offset: int = 0,
+    ) -> list[Hit]:
+        """See `AgentMemory.recall`."""
+        return await asyncio.to_thread(self._memory.recall, query, k, tags, session, offset)
+
+    async def forget(
+        self,
+        id: str | None = None,  # noqa: A002 - the name users know
+        *,
+        tag: str | None = None,
+        secure: bool = False,
+    ) -> int:
+        """See `AgentMemory.forget`."""
+        return await asyncio.to_thread(self._memory.forget, id, tag=tag, secure=secure)
+
+    async def memory_root(self) -> bytes:
+        """See `AgentMemory.memory_root`."""
+        return await asyncio.to_thread(self._memory.memory_root)
+
+    async def is_dirty(self) -> bool:
+        """See `AgentMemory.is_dirty`."""
+        return await asyncio.to_thread(lambda: self._memory.is_dirty)
+
+    async def last_anchor(self) -> LastAnchor | None:
+        """See `AgentMemory.last_anchor`."""
+        return await asyncio.to_thread(lambda: self._memory.last_anchor)
+
+    async def anchor(
+        self,
+        uri: str | None = None,
+        publish: Publish | None = None,
+        acl: bytes = b"",
+        *,
+        overwrite: bool = False,
+    ) -> int:
+        """See `AgentMemory.anchor`. A `publish` function runs in the worker thread."""
+        return await asyncio.to_thread(self._memory.anchor, uri, publish, acl, overwrite=overwrite)
+
+    async def anchor_with_receipt(
+        self,
+        uri: str | None = None,
+        publish: Publish | None = None,
+        acl: bytes = b"",
+        *,
+        overwrite: bool = False,
+    ) -> Anchoring:
+        """See `AgentMemory.anchor_with_receipt`."""
+        return await asyncio.to_thread(
+            self._memory.anchor_with_receipt, uri, publish, acl, overwrite=overwrite
+        )
+
+    async def get_anchor(self) -> dict[str, Any] | None:
+        """See `AgentMemory.get_anchor`."""
+        return await asyncio.to_thread(self._memory.get_anchor)
+
+    async def verify(self) -> Verification:
+        """See `AgentMemory.verify`."""
+        return await asyncio.to_thread(self._memory.verify)
+
+    async def rehydrate(self, fetch: Fetch | None = None, on_conflict: str = "refuse") -> dict[str, int]:
+        """See `AgentMemory.rehydrate`. A `fetch` function runs in the worker thread."""
+        return await asyncio.to_thread(self._memory.rehydrate, fetch, on_conflict)
+
+    async def trust_chain_anew(self) -> None:
+        """See `AgentMemory.trust_chain_anew`."""
+        await asyncio.to_thread(self._memory.trust_chain_anew)
+
+    async def on_job_complete(self, uri: str | None = None, publish: Publish | None = None) -> int | None:
+        """See `AgentMemory.on_job_complete`."""
+        return await asyncio.to_thread(self._memory.on_job_complete, uri, publish)
+
+    async def heartbeat(self, uri: str | None = None, publish: Publish | None = None) -> int | None:
+        """See `AgentMemory.heartbeat`."""
+        return await asyncio.to_thread(self._memory.heartbeat, uri, publish)
+
+    @property
+    def owner(self) -> str:
+        """See `AgentMemory.owner`."""
+        return self._memory.owner
+
+    @property
+    def backend(self) -> BaseBackend:
+        """See `AgentMemory.backend`. Its methods block."""
+        return self._memory.backend
+
+    @property
+    def context(self) -> AgentContext:
+        """See `AgentMemory.context`."""
+        return self._memory.context
+
+    @property
+    def contract_id(self) -> str:
+        """See `AgentMemory.contract_id`."""
+        return self._memory.contract_id
+
+    async def count(self) -> int:
+        """See `AgentMemory.count`."""
+        return await asyncio.to_thread(self._memory.count)
+
+    async def close(self) -> None:
+        """See `AgentMemory.close`."""
+        await asyncio.to_thread(self._memory.close)
+
+    async def __aenter__(self) -> AsyncAgentMemory:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"Async{self._memory!r}"

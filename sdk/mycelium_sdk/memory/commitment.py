@@ -1,0 +1,182 @@
+"""One memory and its anchor: the procedures that need both the backend and the chain."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from mycelium_sdk import canonical
+from mycelium_sdk.assembly import AnchorDesk
+from mycelium_sdk.blobs.base import DEFAULT_MAX_BYTES
+from mycelium_sdk.chain.base import EntryStatus
+from mycelium_sdk.errors import ChainReset, Fork, Rollback
+from mycelium_sdk.memory.anchoring import Anchorer, Anchoring, Export
+from mycelium_sdk.memory.locking import exclusive
+from mycelium_sdk.memory.policy import AnchoringPolicy
+from mycelium_sdk.memory.rehydration import (
+    anchored_blob,
+    checked_conflict,
+    merged_blob,
+    refuse_unanchored,
+    require_anchor,
+)
+from mycelium_sdk.memory.trust import TrustedChain
+from mycelium_sdk.memory.verification import Verification, judge
+from mycelium_sdk.state import ChainKey, LastAnchor
+from mycelium_sdk.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mycelium_sdk.backends.base import BaseBackend
+    from mycelium_sdk.context import AgentContext
+    from mycelium_sdk.memory.publishing import Publish
+    from mycelium_sdk.memory.rehydration import Fetch
+    from mycelium_sdk.memory.trust import Sighting
+    from mycelium_sdk.state import StateStore
+
+__all__ = ["Commitment"]
+
+
+class Commitment:
+    """What `AgentMemory` does with a chain; its methods say what they take, give and raise.
+
+    One procedure at a time: threads wait for each other, and processes that anchor or load from the same home
+    folder do too.
+    """
+
+    def __init__(
+        self,
+        ctx: AgentContext,
+        anchor_address: str | None,
+        backend: BaseBackend,
+        state: StateStore,
+        policy: AnchoringPolicy | None,
+    ) -> None:
+        self._ctx = ctx
+        self._backend = backend
+        self._state = state
+        self._policy = AnchoringPolicy() if policy is None else policy
+        self._desk = AnchorDesk(ctx, anchor_address)
+        self._trusted = TrustedChain(self._desk, state, ctx.address)
+        self._anchorer = Anchorer(self._trusted, self._desk, state)
+        self._lock = threading.RLock()
+
+    def look(self) -> Sighting:
+        """The anchor on the chain, checked against what was verified before."""
+        return self._trusted.look()
+
+    def anchor(self, uri: str | None, publish: Publish | None, acl: bytes, *, overwrite: bool) -> Anchoring:
+        """See `AgentMemory.anchor`."""
+        if publish is None and uri is None:
+            publish = self._ctx.configuration.memory.publish
+        with self._alone():
+            return self._anchorer.anchor(
+                self._export,
+                uri=uri,
+                publish=publish,
+                acl=acl,
+                overwrite=overwrite,
+                blobs=self._ctx.home.blobs,
+                public_network=self._ctx.network.public,
+            )
+
+    def verify(self) -> Verification:
+        """See `AgentMemory.verify`."""
+        with self._lock:
+            root, records, counter = self._export_root()
+            try:
+                seen = self._trusted.look()
+            except (ChainReset, Rollback, Fork) as error:
+                return Verification(error.verdict or Verdict.DIVERGED, root, records, None, (error.message,))
+            owner = self._ctx.address
+            status = self._desk.entry_state(owner).status if seen.anchor else EntryStatus.ABSENT
+            verdict = judge(
+                local_root=root,
+                change_counter=counter,
+                anchor=seen.anchor,
+                last=self._settled_last(seen),
+                archived=status is EntryStatus.ARCHIVED,
+            )
+            if verdict is Verdict.IN_SYNC:
+                self._adopt(seen, counter)
+            warnings = ("the anchor's time to live ends soon",) if status is EntryStatus.EXPIRING else ()
+            return Verification(verdict, root, records, seen.anchor, warnings)
+
+    def rehydrate(self, fetch: Fetch | None, on_conflict: str) -> dict[str, int]:
+        """See `AgentMemory.rehydrate`."""
+        conflict = checked_conflict(on_conflict)
+        with self._alone():
+            seen = self._trusted.look()
+            anchor = require_anchor(seen)
+            last = self._settled_last(seen)
+            root, records, counter = self._export_root()
+            if root == anchor.root:
+                self._adopt(seen, counter)
+                return {"version": anchor.version, "records": records}
+            dirty = records > 0 if last is None else root != last.root
+            if dirty and conflict == "refuse":
+                refuse_unanchored(records)
+            blob = anchored_blob(seen, fetch, state=self._state, blobs=self._ctx.home.blobs)
+            merging = dirty and conflict == "merge"
+            wanted = merged_blob(self._ctx.address, blob, self._backend) if merging else blob
+            # Refused if anything was written since the export above: it was in neither side of the merge.
+            loaded = self._backend.load(wanted, max_bytes=DEFAULT_MAX_BYTES, expected_changes=counter)
+            # A merge that added something is a write on top of the anchor.
+            own_writes = 0 if canonical.root(wanted) == anchor.root else 1
+            self._adopt(seen, loaded.change_counter - own_writes)
+            return {"version": anchor.version, "records": loaded.records}
+
+    def trust_chain_anew(self) -> None:
+        """See `AgentMemory.trust_chain_anew`."""
+        key = ChainKey(self._ctx.network.passphrase, self._desk.contract_id, self._ctx.address)
+        with self._alone():
+            self._state.forget_chain(key)
+
+    def heartbeat_due(self, last: LastAnchor | None) -> bool:
+        """Whether the policy wants a dirty memory anchored now.
+
+        The last anchor is the later of `last` and the chain's, which is asked only if `last` is old enough.
+        """
+        writes = self._backend.change_counter() - (last.change_counter if last else 0)
+        now = time.time()
+        anchored_at = last.anchored_at if last else None
+        if not self._policy.due(writes=writes, last_anchor=anchored_at, now=now):
+            return False
+        anchor = self._trusted.look().anchor
+        if anchor is None or anchor.timestamp is None:
+            return True
+        newest = max(float(anchor.timestamp), anchored_at or 0.0)
+        return self._policy.due(writes=writes, last_anchor=newest, now=now)
+
+    def _export(self) -> Export:
+        with self._backend.snapshot() as view:
+            blob = b"".join(canonical.write_blob(self._ctx.address, view.fragments()))
+            stats = view.stats
+        return Export(blob, hashlib.sha256(blob).digest(), stats.records, stats.change_counter)
+
+    def _export_root(self) -> tuple[bytes, int, int]:
+        with self._backend.snapshot() as view:
+            root = canonical.root(canonical.write_blob(self._ctx.address, view.fragments()))
+            return root, view.stats.records, view.stats.change_counter
+
+    def _settled_last(self, seen: Sighting) -> LastAnchor | None:
+        """What the memory is based on, after recognising an own anchor that a crash left unrecorded."""
+        self._anchorer.recognise(seen)
+        return self._state.last_anchor(seen.key)
+
+    def _adopt(self, seen: Sighting, change_counter: int) -> None:
+        """Record that the memory is based on the anchor that was seen and verified."""
+        anchor = require_anchor(seen)
+        anchored_at = time.time() if anchor.timestamp is None else float(anchor.timestamp)
+        last = LastAnchor(anchor.version, anchor.root, anchor.uri_text, change_counter, anchored_at)
+        self._state.record(seen.key, last, ledger=seen.ledger)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        lock = self._ctx.home.state_file.with_name(f"anchoring-{self._ctx.address}.lock")
+        with self._lock, exclusive(lock):
+            yield

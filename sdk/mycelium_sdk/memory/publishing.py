@@ -1,0 +1,113 @@
+"""Turning the `publish` argument of `anchor()` into a stored blob and the URI that is anchored."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mycelium_sdk.blobs.file_uri import is_file_uri, path_from_file_uri
+from mycelium_sdk.blobs.files import FileBlobStore
+from mycelium_sdk.blobs.uris import check_anchor_uri
+from mycelium_sdk.errors import InputError, PublishFailed
+from mycelium_sdk.files import replace_private
+
+__all__ = ["Publication", "Publish", "PublishingWarning", "blob_folder", "publish_blob"]
+
+Publish = Callable[[bytes], str] | str | os.PathLike[str]
+"""A function that stores a blob and returns its URI, or a folder, a file or a `file://` URI."""
+
+
+class PublishingWarning(UserWarning):
+    """The blob was stored where only this machine finds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Where a blob went: the URI to anchor ('' for none), and the person's file that follows the latest
+    blob."""
+
+    uri: str
+    latest: Path | None = None
+
+    def refresh_latest(self, blob: bytes) -> None:
+        """Replace the person's file by the blob that is now anchored."""
+        if self.latest is not None:
+            replace_private(self.latest, blob)
+
+
+def blob_folder(folder: Path) -> FileBlobStore:
+    """The home folder's own store, where every anchored blob is found by its root."""
+    return FileBlobStore(folder)
+
+
+def publish_blob(
+    blob: bytes, root: bytes, publish: Publish | None, *, blobs: Path, public_network: bool
+) -> Publication:
+    """Store `blob` as `publish` says, durably, and return what to anchor.
+
+    Without `publish` the blob goes to the folder `blobs`. On a public network a path of this machine is
+    anchored only when it was given as a `file://` URI; otherwise the anchor's URI stays empty, with a
+    warning.
+
+    Raises:
+        InputError: `publish` is of no known form.
+        PublishFailed: the blob could not be stored, or the function raised (its exception is the cause).
+    """
+    if publish is None:
+        uri = blob_folder(blobs).put(blob, root)
+        return Publication(_local_uri(uri, public_network=public_network))
+    if callable(publish):
+        return Publication(_published_by(publish, blob))
+    text = os.fspath(publish)
+    if not isinstance(text, str) or not text.strip():
+        raise InputError("publish names nothing", hint="give a folder, a file, a file:// URI or a function")
+    if is_file_uri(text):
+        return _publish_path(blob, root, path_from_file_uri(text), as_folder=text.endswith("/"))
+    if "://" in text:
+        raise InputError(
+            "only folders, files and file:// URIs can be published to by name",
+            hint="pass publish= a function that uploads the blob and returns its URI",
+        )
+    publication = _publish_path(blob, root, Path(text).expanduser(), as_folder=text.endswith(("/", os.sep)))
+    return Publication(_local_uri(publication.uri, public_network=public_network), publication.latest)
+
+
+def _publish_path(blob: bytes, root: bytes, path: Path, *, as_folder: bool) -> Publication:
+    if as_folder or path.is_dir():
+        if not path.is_dir():
+            raise PublishFailed(f"the folder {path} does not exist", hint="make it, or publish elsewhere")
+        return Publication(FileBlobStore(path.absolute()).put(blob, root))
+    suffix = path.suffix or ".json"
+    prefix = f"{path.stem if path.suffix else path.name}."
+    store = FileBlobStore(path.absolute().parent, prefix=prefix, suffix=suffix, digits=16)
+    return Publication(store.put(blob, root), latest=path.absolute())
+
+
+def _published_by(publish: Callable[[bytes], str], blob: bytes) -> str:
+    try:
+        uri = publish(blob)
+    except Exception as error:  # a caller's function may raise anything; it becomes the cause
+        raise PublishFailed(
+            f"the publish function failed ({type(error).__name__}); nothing was anchored",
+            hint="its exception is the cause shown above; mend it and anchor again",
+        ) from error
+    if not isinstance(uri, str) or not uri:
+        raise PublishFailed(
+            "the publish function returned no URI; nothing was anchored", hint="return the blob's URI as text"
+        )
+    return check_anchor_uri(uri)
+
+
+def _local_uri(uri: str, *, public_network: bool) -> str:
+    if not public_network:
+        return check_anchor_uri(uri)
+    warnings.warn(
+        "the blob was stored on this machine only and the anchor carries no address for it: other machines"
+        " need a copy of the file, or publish= a function that uploads it",
+        PublishingWarning,
+        stacklevel=2,
+    )
+    return ""

@@ -1,0 +1,116 @@
+"""What the chain says, checked against what was verified before.
+
+One rule: a client never goes back. The highest (version, root) ever verified on a chain is kept in the state
+folder, and a chain that serves less, or something else, is refused with the evidence kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from mycelium_sdk.errors import ChainReset, Fork, Rollback
+from mycelium_sdk.state import ChainKey, Mark, StateStore
+
+if TYPE_CHECKING:
+    from mycelium_sdk.chain.anchors import Anchor
+    from mycelium_sdk.chain.base import ChainIdentity, EntryState
+
+__all__ = ["AnchorSource", "Sighting", "TrustedChain"]
+
+
+class AnchorSource(Protocol):
+    """What is needed of the contract's client to read an owner's anchor."""
+
+    @property
+    def contract_id(self) -> str:
+        """The contract's C-address."""
+        ...
+
+    def identity(self) -> ChainIdentity:
+        """The network and its latest ledger."""
+        ...
+
+    def get_anchor(self, owner: str) -> Anchor | None:
+        """The owner's anchor, None if there is none; an archived one is returned."""
+        ...
+
+    def entry_state(self, owner: str) -> EntryState:
+        """Whether the owner's entry is live, expiring, archived or absent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One look at the chain: the anchor (None: never anchored), the latest ledger and its close time (Unix
+    seconds) then, and which chain it was."""
+
+    key: ChainKey
+    anchor: Anchor | None
+    ledger: int
+    close_time: int
+
+    @property
+    def version(self) -> int:
+        """The anchor's version, 0 if never anchored."""
+        return 0 if self.anchor is None else self.anchor.version
+
+    @property
+    def mark(self) -> Mark | None:
+        """The sighting as a high-water mark."""
+        return None if self.anchor is None else Mark(self.anchor.version, self.anchor.root, self.ledger)
+
+
+class TrustedChain:
+    """Reads an owner's anchor and refuses to go back behind the high-water mark."""
+
+    def __init__(self, source: AnchorSource, state: StateStore, owner: str) -> None:
+        self._source = source
+        self._state = state
+        self._owner = owner
+
+    def look(self) -> Sighting:
+        """Read the anchor and check it.
+
+        Raises:
+            ChainUnavailable: the chain could not be asked; this says nothing about the anchor.
+            ChainReset: the chain started anew since something was verified on it.
+            Rollback: it serves an older version than one verified before.
+            Fork: it serves another root for the version verified before.
+        """
+        identity = self._source.identity()
+        key = ChainKey(identity.passphrase, self._source.contract_id, self._owner, identity.chain_id or "")
+        sighting = Sighting(
+            key, self._source.get_anchor(self._owner), identity.latest_ledger, identity.close_time
+        )
+        self._check(sighting)
+        return sighting
+
+    def accept(self, sighting: Sighting) -> None:
+        """Remember a sighting whose root was verified."""
+        if sighting.anchor is not None and sighting.mark is not None:
+            self._state.raise_mark(sighting.key, sighting.mark, sighting.anchor.uri_text)
+
+    def _check(self, seen: Sighting) -> None:
+        mark = self._state.mark(seen.key)
+        if mark is None:
+            known = self._state.known_chain_ids(seen.key)
+            if known and seen.key.chain_id not in known:
+                self._state.keep_evidence(seen.key, "CHAIN_RESET", seen.mark, None)
+                raise ChainReset("this network is another chain than the one this memory was anchored on")
+            return
+        if seen.ledger < mark.ledger and seen.version < mark.version:
+            self._state.keep_evidence(seen.key, "CHAIN_RESET", seen.mark, mark)
+            raise ChainReset(
+                f"the chain is at ledger {seen.ledger}, before ledger {mark.ledger} where version"
+                f" {mark.version} was verified"
+            )
+        if seen.version < mark.version:
+            self._state.keep_evidence(seen.key, "ROLLBACK", seen.mark, mark)
+            served = "no anchor" if seen.anchor is None else f"version {seen.version}"
+            raise Rollback(f"the chain serves {served}, but version {mark.version} was verified before")
+        if seen.anchor is not None and seen.version == mark.version and seen.anchor.root != mark.root:
+            self._state.keep_evidence(seen.key, "FORK", seen.mark, mark)
+            raise Fork(
+                f"the chain serves another root for version {mark.version} than the one verified before"
+            )

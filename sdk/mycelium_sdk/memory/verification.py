@@ -1,0 +1,77 @@
+"""What `verify()` answers: one verdict, true only for IN_SYNC, with what it was reached from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mycelium_sdk.verdicts import Verdict, describe, next_step
+
+if TYPE_CHECKING:
+    from mycelium_sdk.chain.anchors import Anchor
+    from mycelium_sdk.state import LastAnchor
+
+__all__ = ["Verification", "judge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The outcome of comparing the local memory with the chain.
+
+    Truthy iff `verdict` is IN_SYNC. `local_root` is recomputed from the rows. `anchor` is what the chain
+    holds, None if it holds nothing. `records` counts the local memories. `warnings` name what will need care
+    though the verdict stands (for example an anchor whose time to live ends soon).
+    """
+
+    verdict: Verdict
+    local_root: bytes
+    records: int
+    anchor: Anchor | None
+    warnings: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.verdict is Verdict.IN_SYNC
+
+    @property
+    def message(self) -> str:
+        """The verdict in a sentence."""
+        return describe(self.verdict)
+
+    @property
+    def next_step(self) -> str:
+        """What to do about it."""
+        return next_step(self.verdict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready: roots in lower-case hex."""
+        anchor = self.anchor
+        return {
+            "verdict": str(self.verdict),
+            "in_sync": bool(self),
+            "message": self.message,
+            "next_step": self.next_step,
+            "local_root": self.local_root.hex(),
+            "records": self.records,
+            "version": None if anchor is None else anchor.version,
+            "anchored_root": None if anchor is None else anchor.root.hex(),
+            "warnings": list(self.warnings),
+        }
+
+
+def judge(
+    *, local_root: bytes, change_counter: int, anchor: Anchor | None, last: LastAnchor | None, archived: bool
+) -> Verdict:
+    """The verdict on a memory, from its recomputed root and what is known about its anchor.
+
+    `last` is the anchor the memory is based on. Rows that changed although the change counter did not are
+    TAMPERED; a chain that moved on is DIVERGED, as is what cannot be told from TAMPERED.
+    """
+    if anchor is None:
+        return Verdict.NOT_ANCHORED
+    if archived:
+        return Verdict.ARCHIVED
+    if local_root == anchor.root:
+        return Verdict.IN_SYNC
+    if last is None or (last.version, last.root) != (anchor.version, anchor.root):
+        return Verdict.DIVERGED
+    return Verdict.TAMPERED if change_counter == last.change_counter else Verdict.AHEAD

@@ -1,0 +1,62 @@
+"""SQLite's errors in this package's words, in one place."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from typing import TYPE_CHECKING
+
+from mycelium_sdk.errors import BackendError, StoreLocked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_PROBLEMS = {
+    sqlite3.SQLITE_FULL: ("the disk is full", "free some space, then try again; nothing was lost"),
+    sqlite3.SQLITE_READONLY: ("it cannot be written", "check the permissions of the file and its folder"),
+    sqlite3.SQLITE_PERM: ("permission denied", "check the permissions of the file and its folder"),
+    sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "check the permissions of the file and its folder"),
+    sqlite3.SQLITE_IOERR: (
+        "the disk reports an error",
+        "check the disk; what was acknowledged before is kept",
+    ),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged", "move the file away, then `mycelium memory rehydrate`"),
+    sqlite3.SQLITE_NOTADB: ("it is damaged", "move the file away, then `mycelium memory rehydrate`"),
+    sqlite3.SQLITE_TOOBIG: ("a text is too large for it", "split the text into several memories"),
+}
+
+
+class InTheWay(sqlite3.OperationalError):
+    """Another connection is in the way, where SQLite says so in a row instead of an error."""
+
+    sqlite_errorcode = sqlite3.SQLITE_BUSY
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another connection was in the way, so that the same statement may succeed a moment later."""
+    return _primary(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+@contextlib.contextmanager
+def explained(path: Path | None) -> Iterator[None]:
+    """Turn every `sqlite3.Error` of the block into the `BackendError` that explains it.
+
+    `path` is the database's file, None for a memory that has none.
+    """
+    try:
+        yield
+    except sqlite3.Error as cause:
+        name = "the memory" if path is None else str(path)
+        if is_busy(cause):
+            raise StoreLocked(
+                f"{name} is in use by another process", hint="try again when the other process is done"
+            ) from cause
+        problem, hint = _PROBLEMS.get(_primary(cause), (str(cause), None))
+        raise BackendError(f"cannot use {name}: {problem}", hint=hint) from cause
+
+
+def _primary(error: sqlite3.Error) -> int:
+    # Errors raised by the Python module itself carry no code.
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF

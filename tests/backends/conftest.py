@@ -1,0 +1,36 @@
+"""Stores for the tests of the local backend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mycelium_sdk.backends.local import LocalVectorBackend
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def owner() -> str:
+    return "GBRPYHIL2CI3FNQ4BXLFMNDLFJUNPU2HY3ZMFSHONUCEOASW7QC7OX2H"
+
+
+@pytest.fixture
+def other_owner() -> str:
+    return "GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    folder = tmp_path / "a folder ü?#%"
+    folder.mkdir(mode=0o700)
+    return folder / "memory.db"
+
+
+@pytest.fixture
+def store(owner: str, path: Path) -> Iterator[LocalVectorBackend]:
+    with LocalVectorBackend(owner, path) as backend:
+        yield backend

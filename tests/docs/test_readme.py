@@ -1,0 +1,70 @@
+"""The README's commands and code, run as they stand."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mycelium_sdk.wallet import Wallet
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    """The README's fenced blocks of one language."""
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def commands() -> list[str]:
+    return [line[2:] for block in blocks("console") for line in block.splitlines() if line.startswith("$ ")]
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [name for name in os.environ if name.startswith("MYCELIUM_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("MYCELIUM_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_python_block(environment: Path) -> None:
+    (code,) = blocks("python")
+    (passphrase,) = re.findall(r'passphrase="([^"]+)"', code)
+    Wallet.create(environment / ".mycelium" / "wallet.json", passphrase)
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_the_commands(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = 0
+    for line in commands():
+        words = shlex.split(line)
+        if words[0] == "export":
+            monkeypatch.setenv(*words[1].split("=", 1))
+        elif words[0] == "mycelium":
+            subprocess.run([sys.executable, "-m", "mycelium_cli", *words[1:]], check=True)
+            ran += 1
+    assert ran >= 6
+    assert (environment / "mem.json").exists()
+
+
+def test_every_make_target_that_is_named_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), flags=re.MULTILINE))
+    documents = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")]
+    named = {
+        name for path in documents for name in re.findall(r"(?:`|\$ )make ([a-z-]+)", path.read_text("utf-8"))
+    }
+    assert {"demo", "test"} <= named <= targets
+
+
+def test_every_file_that_is_linked_exists() -> None:
+    for document in ROOT.glob("*.md"):
+        for link in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
+            assert (ROOT / link).exists(), f"{document.name} links {link}"

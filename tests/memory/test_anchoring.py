@@ -1,0 +1,252 @@
+"""Anchoring on the embedded chain: versions, publishing, compare-and-set, crashes."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mycelium_sdk.errors import InputError, PublishFailed, UnanchoredWrites, VersionConflict
+from mycelium_sdk.state import StateStore
+from mycelium_sdk.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from tests.memory.conftest import World
+
+    from mycelium_sdk.memory import AgentMemory
+
+
+def test_versions_count_from_one_also_when_nothing_changed(world: World) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    assert [memory.anchor(), memory.anchor(), memory.anchor()] == [1, 2, 3]
+
+
+def test_the_chain_holds_what_was_exported(world: World) -> None:
+    memory = world.machine("a")
+    assert memory.get_anchor() is None
+    memory.remember("user prefers dark mode", tags=["pref"])
+    memory.anchor(acl=b"acl")
+    anchor = memory.get_anchor()
+    assert anchor is not None
+    blob = Path(anchor["uri"].removeprefix("file://")).read_bytes()
+    assert hashlib.sha256(blob).digest() == anchor["root"] == memory.memory_root()
+    assert blob == memory.backend.export_blob()
+    assert (anchor["version"], anchor["acl"]) == (1, b"acl")
+    assert len(anchor["previous"]) == 32
+    assert anchor["timestamp"] > 1_600_000_000
+
+
+def dirty(memory: AgentMemory) -> bool:
+    """The property, asked anew: a checker would take a second look at it for the first one's answer."""
+    return memory.is_dirty
+
+
+def test_dirty_is_about_the_root_and_survives_a_restart(world: World) -> None:
+    memory = world.machine("a")
+    assert not dirty(memory)
+    memory.remember("one")
+    assert dirty(memory)
+    memory.anchor()
+    assert not dirty(memory)
+    assert not dirty(world.machine("a"))
+    extra = memory.remember("two")
+    assert dirty(world.machine("a"))
+    memory.forget(extra)
+    assert not dirty(memory)
+    memory.remember("one")
+    assert not dirty(memory)
+
+
+def test_an_empty_memory_can_be_anchored(world: World) -> None:
+    memory = world.machine("a")
+    assert memory.anchor() == 1
+    assert memory.verify()
+
+
+def test_publish_by_function_and_by_uri(world: World) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    blobs: list[bytes] = []
+
+    def upload(blob: bytes) -> str:
+        blobs.append(blob)
+        return "https://example.org/m.json"
+
+    memory.anchor(publish=upload)
+    anchor = memory.get_anchor()
+    assert anchor is not None
+    assert anchor["uri"] == "https://example.org/m.json"
+    assert hashlib.sha256(blobs[0]).digest() == anchor["root"]
+    memory.anchor(uri="ipfs://bafy")
+    again = memory.get_anchor()
+    assert again is not None
+    assert again["uri"] == "ipfs://bafy"
+
+
+def test_a_file_follows_the_latest_anchor(world: World, tmp_path: Path) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    memory.anchor(publish=str(tmp_path / "mem.json"))
+    first = (tmp_path / "mem.json").read_bytes()
+    memory.remember("two")
+    memory.anchor(publish=str(tmp_path / "mem.json"))
+    assert (tmp_path / "mem.json").read_bytes() == memory.backend.export_blob() != first
+    assert len(list(tmp_path.glob("mem.*.json"))) == 2
+
+
+def test_a_failed_publish_anchors_nothing(world: World) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    memory.anchor()
+
+    def broken(blob: bytes) -> str:
+        raise OSError("no space")
+
+    with pytest.raises(PublishFailed):
+        memory.anchor(publish=broken)
+    anchor = memory.get_anchor()
+    assert anchor is not None
+    assert anchor["version"] == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"uri": "https://h/x", "publish": "folder/"},
+        {"uri": "https://u:p@h/x"},
+        {"uri": "https://h/" + "x" * 1100},
+        {"acl": b"x" * 2049},
+        {"acl": "text"},
+        {"publish": "https://h/put"},
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_is_sent(
+    world: World, arguments: dict[str, object]
+) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    with pytest.raises(InputError):
+        memory.anchor(**arguments)  # type: ignore[arg-type]
+    assert memory.get_anchor() is None
+
+
+def test_writes_made_while_anchoring_stay_dirty(world: World) -> None:
+    memory = world.machine("a")
+    memory.remember("before")
+
+    def upload(blob: bytes) -> str:
+        memory.remember("meanwhile")
+        return "https://example.org/m.json"
+
+    memory.anchor(publish=upload)
+    assert memory.is_dirty
+    assert memory.verify().verdict is Verdict.AHEAD
+
+
+def test_a_fresh_store_never_buries_an_anchor(world: World) -> None:
+    world.machine("a").remember("one")
+    world.machine("a").anchor()
+    fresh = world.machine("b")
+    with pytest.raises(UnanchoredWrites, match="bury"):
+        fresh.anchor()
+    fresh.remember("other")
+    with pytest.raises(UnanchoredWrites, match="bury"):
+        fresh.anchor()
+    assert fresh.anchor(overwrite=True) == 2
+
+
+def test_a_stale_machine_is_told_both_versions(world: World) -> None:
+    first = world.machine("a")
+    first.remember("one")
+    first.anchor()
+    second = world.machine("b")
+    second.rehydrate()
+    first.remember("two")
+    first.anchor()
+    second.remember("three")
+    with pytest.raises(VersionConflict) as caught:
+        second.anchor()
+    assert (caught.value.expected, caught.value.actual) == (1, 2)
+    assert caught.value.verdict is Verdict.VERSION_CONFLICT
+
+
+def test_a_machine_that_slips_in_between_wins_the_version(world: World) -> None:
+    """The contract itself compares: the look before publishing is not what protects."""
+    first = world.machine("a")
+    first.remember("one")
+    first.anchor()
+    second = world.machine("b")
+    second.rehydrate()
+
+    def upload(blob: bytes) -> str:
+        first.anchor(uri="https://example.org/first.json")
+        return "https://example.org/second.json"
+
+    with pytest.raises(VersionConflict):
+        second.anchor(publish=upload)
+    anchor = second.get_anchor()
+    assert anchor is not None
+    assert (anchor["version"], anchor["uri"]) == (2, "https://example.org/first.json")
+
+
+def test_a_crash_after_the_anchor_is_recognised_by_the_next_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StateStore, "record", die)
+        with pytest.raises(Killed):
+            memory.anchor()
+    restarted = world.machine("a")
+    assert dirty(restarted)
+    assert restarted.verify()
+    assert not dirty(restarted)
+    restarted.remember("two")
+    assert restarted.anchor() == 2
+
+
+def test_a_crash_before_sending_leaves_nothing_behind(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+
+    class Killed(BaseException):
+        pass
+
+    put = StateStore.put_intent
+
+    def die_after(self: StateStore, *arguments: object) -> None:
+        put(self, *arguments)  # type: ignore[arg-type]
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StateStore, "put_intent", die_after)
+        with pytest.raises(Killed):
+            memory.anchor()
+    restarted = world.machine("a")
+    assert restarted.get_anchor() is None
+    assert restarted.anchor() == 1
+
+
+def test_two_threads_anchoring_make_two_versions(world: World) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    memory.anchor()
+    versions: list[int] = []
+    threads = [threading.Thread(target=lambda: versions.append(memory.anchor())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(versions) == [2, 3, 4, 5]

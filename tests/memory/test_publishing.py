@@ -1,0 +1,119 @@
+"""What `publish` may be, and what is anchored for it."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mycelium_sdk.errors import InputError, PublishFailed
+from mycelium_sdk.memory.publishing import Publication, Publish, PublishingWarning, publish_blob
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BLOB = b'{"owner":"G","records":[]}'
+ROOT = hashlib.sha256(BLOB).digest()
+
+
+def published(tmp_path: Path, publish: Publish | None, *, public: bool = False) -> Publication:
+    blobs = tmp_path / "blobs"
+    blobs.mkdir(exist_ok=True)
+    return publish_blob(BLOB, ROOT, publish, blobs=blobs, public_network=public)
+
+
+def test_by_default_the_blob_goes_to_the_blobs_folder(tmp_path: Path) -> None:
+    path = tmp_path / "blobs" / f"{ROOT.hex()}.json"
+    assert published(tmp_path, None) == Publication(path.as_uri())
+    assert path.read_bytes() == BLOB
+
+
+@pytest.mark.parametrize("form", ["path", "text", "slash", "uri", "uri-slash"])
+def test_a_folder_takes_the_whole_root_as_name(tmp_path: Path, form: str) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    forms: dict[str, Publish] = {
+        "path": folder, "text": str(folder), "slash": f"{folder}/",
+        "uri": folder.as_uri(), "uri-slash": f"{folder.as_uri()}/",
+    }  # fmt: skip
+    assert published(tmp_path, forms[form]).uri == (folder / f"{ROOT.hex()}.json").as_uri()
+
+
+def test_a_file_gets_a_sibling_named_by_root_and_follows_the_latest(tmp_path: Path) -> None:
+    publication = published(tmp_path, str(tmp_path / "mem.json"))
+    sibling = tmp_path / f"mem.{ROOT.hex()[:16]}.json"
+    assert publication == Publication(sibling.as_uri(), latest=tmp_path / "mem.json")
+    assert sibling.read_bytes() == BLOB
+    assert not (tmp_path / "mem.json").exists()
+    publication.refresh_latest(BLOB)
+    assert (tmp_path / "mem.json").read_bytes() == BLOB
+
+
+def test_a_relative_file_is_anchored_absolutely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert published(tmp_path, "mem.json").uri == (tmp_path / f"mem.{ROOT.hex()[:16]}.json").as_uri()
+
+
+def test_a_function_is_called_once_with_the_blob(tmp_path: Path) -> None:
+    calls: list[bytes] = []
+
+    def upload(blob: bytes) -> str:
+        calls.append(blob)
+        return "https://example.org/m.json"
+
+    assert published(tmp_path, upload) == Publication("https://example.org/m.json")
+    assert calls == [BLOB]
+
+
+def test_a_function_s_exception_is_the_cause(tmp_path: Path) -> None:
+    problem = ConnectionError("no route")
+
+    def upload(blob: bytes) -> str:
+        raise problem
+
+    with pytest.raises(PublishFailed) as caught:
+        published(tmp_path, upload)
+    assert caught.value.__cause__ is problem
+
+
+@pytest.mark.parametrize("answer", ["", None, 7, b"https://x/y"])
+def test_a_function_that_gives_no_uri_fails(tmp_path: Path, answer: object) -> None:
+    with pytest.raises(PublishFailed):
+        published(tmp_path, lambda _: answer)  # type: ignore[arg-type]
+
+
+def test_a_function_that_gives_a_presigned_uri_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        published(tmp_path, lambda _: "https://b/k?X-Amz-Signature=1")
+
+
+@pytest.mark.parametrize("text", ["", "  ", "https://host/put", "s3://bucket/key"])
+def test_other_strings_are_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        published(tmp_path, text)
+    assert caught.value.hint
+
+
+def test_a_missing_folder_fails_with_the_fix(tmp_path: Path) -> None:
+    with pytest.raises(PublishFailed) as caught:
+        published(tmp_path, f"{tmp_path}/absent/")
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("publish", [None, "folder"])
+def test_on_a_public_network_a_path_is_not_anchored_silently(tmp_path: Path, publish: str | None) -> None:
+    (tmp_path / "folder").mkdir()
+    target = None if publish is None else str(tmp_path / publish)
+    with pytest.warns(PublishingWarning):
+        publication = published(tmp_path, target, public=True)
+    assert publication.uri == ""
+
+
+def test_on_a_public_network_a_file_uri_is_anchored_as_said(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        publication = published(tmp_path, (tmp_path / "folder").as_uri(), public=True)
+    assert publication.uri.startswith("file:///")

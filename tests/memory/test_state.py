@@ -1,0 +1,169 @@
+"""The state folder's file: what it keeps, and what it refuses."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sqlite3
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mycelium_sdk.errors import BackendError, ForeignFile, NewerFile
+from mycelium_sdk.state import ChainKey, Intent, KnownAnchor, LastAnchor, Mark, StateStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = ChainKey("Network ; 1", "CCONTRACT", "GOWNER", "aa")
+OTHER_CHAIN = ChainKey("Network ; 1", "CCONTRACT", "GOWNER", "bb")
+
+
+def root(number: int) -> bytes:
+    return number.to_bytes(32, "big")
+
+
+def anchor(version: int, counter: int = 0) -> LastAnchor:
+    return LastAnchor(version, root(version), f"file:///{version}", counter, 1_000.0 + version)
+
+
+def intent(expected: int, transaction_hash: str | None = None) -> Intent:
+    return Intent(root(expected + 1), "", expected, 7, transaction_hash, 99.0)
+
+
+def test_facts_survive_closing_and_are_per_chain(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with StateStore(path) as state:
+        state.record(KEY, anchor(3, counter=12), ledger=40)
+        state.put_intent(KEY, intent(3, "cafe"))
+    with StateStore(path) as state:
+        assert state.last_anchor(KEY) == anchor(3, counter=12)
+        assert state.mark(KEY) == Mark(3, root(3), 40)
+        assert state.known_anchor(KEY, root(3)) == KnownAnchor(3, root(3), "file:///3")
+        assert state.intent(KEY) == intent(3, "cafe")
+        assert state.last_anchor(OTHER_CHAIN) is None
+        assert state.mark(OTHER_CHAIN) is None
+        assert state.intent(OTHER_CHAIN) is None
+        assert state.known_chain_ids(OTHER_CHAIN) == {"aa"}
+
+
+def test_the_mark_never_moves_down(tmp_path: Path) -> None:
+    with StateStore(tmp_path / "state.db") as state:
+        state.raise_mark(KEY, Mark(5, root(5), 50), None)
+        state.raise_mark(KEY, Mark(4, root(4), 60), None)
+        assert state.mark(KEY) == Mark(5, root(5), 50)
+        state.raise_mark(KEY, Mark(5, root(5), 70), None)
+        assert state.mark(KEY) == Mark(5, root(5), 70)
+        state.record(KEY, anchor(2), ledger=80)
+        assert state.mark(KEY) == Mark(5, root(5), 70)
+        assert state.known_anchor(KEY, root(4)) == KnownAnchor(4, root(4), None)
+
+
+def test_recording_settles_only_the_intents_it_overtakes(tmp_path: Path) -> None:
+    with StateStore(tmp_path / "state.db") as state:
+        state.put_intent(KEY, intent(3))
+        state.record(KEY, anchor(3), ledger=1)
+        assert state.intent(KEY) == intent(3)
+        state.record(KEY, anchor(4), ledger=2)
+        assert state.intent(KEY) is None
+
+
+def test_the_newest_chain_is_the_one_recorded_last(tmp_path: Path) -> None:
+    with StateStore(tmp_path / "state.db") as state:
+        assert state.newest_chain(KEY.network, KEY.contract, KEY.owner) is None
+        state.record(OTHER_CHAIN, anchor(9), ledger=1)
+        state.record(KEY, anchor(1), ledger=1)
+        assert state.newest_chain(KEY.network, KEY.contract, KEY.owner) == KEY
+
+
+def test_forgetting_a_chain_keeps_the_evidence(tmp_path: Path) -> None:
+    with StateStore(tmp_path / "state.db") as state:
+        state.record(KEY, anchor(2), ledger=1)
+        state.keep_evidence(KEY, "ROLLBACK", Mark(1, root(1), 9), Mark(2, root(2), 1))
+        state.forget_chain(KEY)
+        assert state.mark(KEY) is None
+        assert state.last_anchor(KEY) is None
+        assert state.known_chain_ids(KEY) == set()
+        assert state.evidence_count(KEY) == 1
+
+
+def test_the_file_and_its_companions_are_private(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        with StateStore(tmp_path / "state.db") as state:
+            state.record(KEY, anchor(1), ledger=1)
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    finally:
+        os.umask(old)
+    assert modes == {"state.db": 0o600, "state.db-wal": 0o600, "state.db-shm": 0o600}
+
+
+def test_another_programs_file_is_refused_and_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE theirs(x)")
+    connection.commit()
+    connection.close()
+    path.chmod(0o600)
+    before = path.read_bytes()
+    with pytest.raises(ForeignFile):
+        StateStore(path)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_release_s_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    StateStore(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.commit()
+    connection.close()
+    with pytest.raises(NewerFile) as caught:
+        StateStore(path)
+    assert "upgrade" in (caught.value.hint or "")
+
+
+def test_bytes_that_are_no_database_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    path.write_bytes(b"not a database, but long enough to be looked at" * 40)
+    path.chmod(0o600)
+    with pytest.raises(BackendError, match="damaged"):
+        StateStore(path)
+
+
+def _write_many(path: Path, first: int) -> None:
+    with StateStore(path) as state:
+        for version in range(first, first + 25):
+            state.raise_mark(KEY, Mark(version, root(version), version), None)
+
+
+def test_several_processes_open_and_write_at_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    path = tmp_path / "state.db"
+    workers = [context.Process(target=_write_many, args=(path, 1 + 25 * number)) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0, 0, 0, 0]
+    with StateStore(path) as state:
+        assert state.mark(KEY) == Mark(100, root(100), 100)
+        assert all(state.known_anchor(KEY, root(version)) for version in range(1, 101))
+
+
+def _record_then_die(path: Path) -> None:
+    state = StateStore(path)
+    state.put_intent(KEY, intent(1, "beef"))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_was_written_outlives_a_killed_process(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    worker = multiprocessing.get_context("spawn").Process(target=_record_then_die, args=(path,))
+    worker.start()
+    worker.join()
+    assert worker.exitcode == -signal.SIGKILL
+    with StateStore(path) as state:
+        assert state.intent(KEY) == intent(1, "beef")

@@ -1,0 +1,162 @@
+"""Each verdict, reached for real."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mycelium_sdk.errors import ChainReset, ChainUnavailable, Rollback
+from mycelium_sdk.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from tests.memory.conftest import World
+
+    from mycelium_sdk.memory import AgentMemory
+
+
+def anchored(world: World, name: str = "a") -> AgentMemory:
+    memory = world.machine(name)
+    memory.remember("pays in euro")
+    memory.remember("lives in Porto")
+    memory.anchor()
+    return memory
+
+
+def test_not_anchored(world: World) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    result = memory.verify()
+    assert result.verdict is Verdict.NOT_ANCHORED
+    assert not result
+    assert result.records == 1
+
+
+def test_in_sync(world: World) -> None:
+    result = anchored(world).verify()
+    assert result
+    assert result.verdict is Verdict.IN_SYNC
+    assert result.as_dict()["anchored_root"] == result.as_dict()["local_root"]
+
+
+def test_ahead(world: World) -> None:
+    memory = anchored(world)
+    memory.remember("three")
+    assert memory.verify().verdict is Verdict.AHEAD
+
+
+def test_rows_changed_behind_its_back(world: World) -> None:
+    memory = anchored(world)
+    path = memory.context.home.memory_file(memory.owner)
+    memory.close()
+    connection = sqlite3.connect(path)
+    table = next(
+        name
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        if any(column[1] == "fragment" for column in connection.execute(f"PRAGMA table_info({name})"))
+    )
+    changed = connection.execute(
+        f"UPDATE {table} SET fragment = replace(fragment, 'euro', 'gold') WHERE fragment LIKE '%euro%'"  # noqa: S608
+    )
+    assert changed.rowcount == 1
+    connection.commit()
+    connection.close()
+    result = world.machine("a").verify()
+    assert result.verdict is Verdict.TAMPERED
+    assert not result
+
+
+def test_another_machine_anchored(world: World) -> None:
+    memory = anchored(world)
+    other = world.machine("b")
+    other.rehydrate()
+    other.remember("from elsewhere")
+    other.anchor()
+    assert memory.verify().verdict is Verdict.DIVERGED
+    memory.rehydrate()
+    assert memory.verify()
+
+
+def test_the_same_memory_anchored_elsewhere_is_in_sync(world: World) -> None:
+    memory = anchored(world)
+    other = world.machine("b")
+    other.rehydrate()
+    other.anchor()
+    assert memory.verify()
+    memory.remember("more")
+    assert memory.anchor() == 3
+
+
+def test_a_chain_that_goes_back_is_a_rollback(world: World) -> None:
+    memory = anchored(world)
+    world.close()
+    for suffix in ("", "-wal", "-shm"):
+        source = world.chain_file.with_name(world.chain_file.name + suffix)
+        if source.exists():
+            shutil.copy(source, world.folder / f"kept{suffix}")
+    memory = world.machine("a")
+    memory.remember("three")
+    memory.anchor()
+    world.close()
+    for suffix in ("", "-wal", "-shm"):
+        target = world.chain_file.with_name(world.chain_file.name + suffix)
+        target.unlink(missing_ok=True)
+        kept = world.folder / f"kept{suffix}"
+        if kept.exists():
+            shutil.move(kept, target)
+    memory = world.machine("a")
+    assert memory.verify().verdict in (Verdict.ROLLBACK, Verdict.CHAIN_RESET)
+    with pytest.raises((Rollback, ChainReset)):
+        memory.anchor()
+    with pytest.raises((Rollback, ChainReset)):
+        memory.rehydrate()
+    memory.trust_chain_anew()
+    assert memory.verify().verdict is Verdict.DIVERGED
+
+
+def test_a_chain_that_started_anew_is_said_plainly(world: World) -> None:
+    anchored(world)
+    world.close()
+    for path in world.folder.glob("chain.db*"):
+        path.unlink()
+    memory = world.machine("a")
+    assert memory.verify().verdict is Verdict.CHAIN_RESET
+    with pytest.raises(ChainReset):
+        memory.anchor()
+    memory.trust_chain_anew()
+    assert memory.verify().verdict is Verdict.NOT_ANCHORED
+    assert memory.anchor() == 1
+    assert memory.verify()
+
+
+def test_an_archived_anchor_is_no_absent_one_and_comes_back(world: World) -> None:
+    from mycelium_localnet import Chain
+
+    with Chain.open(world.chain_file, profile="short-ttl") as chain:
+        memory = anchored(world)
+        chain.skip_ledgers(60)
+        result = memory.verify()
+        assert result.verdict is Verdict.ARCHIVED
+        assert result.anchor is not None
+        assert result.anchor.version == 1
+        memory.remember("three")
+        assert memory.anchor() == 2
+        assert memory.verify()
+        chain.skip_ledgers(60)
+        other = world.machine("b")
+        assert other.rehydrate() == {"version": 2, "records": 3}
+
+
+def test_an_unreachable_chain_is_no_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = anchored(world)
+
+    def unreachable(*_: object) -> None:
+        raise ChainUnavailable("no route")
+
+    monkeypatch.setattr(type(memory.context.chain), "identity", unreachable)
+    with pytest.raises(ChainUnavailable) as caught:
+        memory.verify()
+    assert caught.value.verdict is Verdict.UNAVAILABLE
+    assert caught.value.retryable
