@@ -1,4 +1,4 @@
-"""The value types of a memory: a record, and a record as a backend keeps it."""
+"""The value type of a memory: a record, accepted from a caller or read from a blob."""
 
 from __future__ import annotations
 
@@ -41,30 +41,6 @@ class Record:
                 hint="split the text into several memories, or raise the limit",
             )
         return cls(text, tuple(names))
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRecord:
-    """A record as a backend keeps it.
-
-    `id` is an opaque string. `fragment` is the record's canonical JSON text (ASCII) and the truth; `record`
-    is read from it. `copies` says how often equal records occur, at least 1. `sequence` is the order of
-    arrival. `time` is in Unix seconds UTC, None where it is not known.
-    """
-
-    id: str
-    fragment: str
-    copies: int
-    sequence: int
-    session: str | None
-    time: float | None
-
-    @property
-    def record(self) -> Record:
-        """The record that the fragment writes. Raises `NonCanonical` if the fragment was edited."""
-        from mycelium_sdk.canonical import record_from_fragment
-
-        return record_from_fragment(self.fragment)
 
 
 def _each(tags: object) -> Iterable[object]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mycelium_sdk.backends.scoring import K1, B, Candidate, Candidates, inverse_document_frequency, rank
-from mycelium_sdk.records import StoredRecord
+from mycelium_sdk.stored import StoredRecord
 
 
 def _candidate(

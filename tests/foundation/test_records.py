@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from mycelium_sdk.canonical import encode, fragment, parse
 from mycelium_sdk.errors import InputError, NonCanonical
-from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES, Record, StoredRecord
+from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES, Record
+from mycelium_sdk.stored import StoredRecord
 
 OWNER = "GBRPYHIL2CI3FNQ4BXLFMNDLFJUNPU2HY3ZMFSHONUCEOASW7QC7OX2H"
 

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypedDict, final
 from mycelium_sdk import canonical
 from mycelium_sdk.backends.arguments import Query, checked_count, checked_query, checked_session, checked_text
 from mycelium_sdk.errors import InputError
-from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES, Record, StoredRecord
+from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES, Record
 from mycelium_sdk.strkey import check_account
 
 if TYPE_CHECKING:
+    from mycelium_sdk.stored import StoredRecord
     from types import TracebackType
 
     from mycelium_sdk.backends.scoring import Candidates

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mycelium_sdk.records import StoredRecord
+    from mycelium_sdk.stored import StoredRecord
 
 K1 = 0.9
 B = 0.4

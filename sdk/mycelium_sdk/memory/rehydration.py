@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
     from mycelium_sdk.chain.anchors import Anchor
     from mycelium_sdk.memory.trust import Sighting
-    from mycelium_sdk.records import Record, StoredRecord
+    from mycelium_sdk.records import Record
     from mycelium_sdk.state import StateStore
+    from mycelium_sdk.stored import StoredRecord
 
 __all__ = ["Fetch", "OnConflict", "anchored_blob", "checked_conflict", "merged_blob", "require_anchor"]
 

@@ -18,7 +18,7 @@ from mycelium_sdk.backends.scoring import Candidate, Candidates, Lexical
 from mycelium_sdk.backends.text import ANALYZER, terms
 from mycelium_sdk.canonical import record_from_fragment
 from mycelium_sdk.errors import BackendError, NonCanonical
-from mycelium_sdk.records import StoredRecord
+from mycelium_sdk.stored import StoredRecord
 
 if TYPE_CHECKING:
     import sqlite3

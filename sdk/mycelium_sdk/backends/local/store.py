@@ -18,7 +18,8 @@ from mycelium_sdk.backends.local import writing
 from mycelium_sdk.backends.local.connections import Connections
 from mycelium_sdk.errors import InputError, StoreLocked
 from mycelium_sdk.home import Home
-from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES, Record, StoredRecord
+from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES, Record
+from mycelium_sdk.stored import StoredRecord
 
 if TYPE_CHECKING:
     import sqlite3
