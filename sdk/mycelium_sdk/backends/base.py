@@ -23,10 +23,10 @@ from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES, Record
 from mycelium_sdk.strkey import check_account
 
 if TYPE_CHECKING:
-    from mycelium_sdk.stored import StoredRecord
     from types import TracebackType
 
     from mycelium_sdk.backends.scoring import Candidates
+    from mycelium_sdk.stored import StoredRecord
 
 __all__ = [
     "Addition",
