@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from mycelium_sdk.backends.base import BaseBackend
     from mycelium_sdk.chain.anchor_client import MemoryAnchorClient
     from mycelium_sdk.chain.anchors import Anchor
-    from mycelium_sdk.chain.base import AnchorReceipt, BeforeSend, ChainIdentity, EntryState, TransactionState
+    from mycelium_sdk.chain.base import (
+        AnchorReceipt,
+        BeforeSend,
+        ChainIdentity,
+        EntryState,
+        Receipt,
+        SignedTransaction,
+    )
     from mycelium_sdk.context import AgentContext
 
 __all__ = ["AnchorDesk", "open_backend"]
@@ -100,9 +107,9 @@ class AnchorDesk:
             keypair, expected_version, root, uri.encode("utf-8"), acl, before_send=before_send
         )
 
-    def transaction(self, transaction_hash: str) -> TransactionState:
-        """What the network knows about a transaction hash."""
-        return self._opened().chain.transaction(transaction_hash)
+    def resume(self, signed: SignedTransaction) -> Receipt:
+        """Bring a transaction to its end that was signed before."""
+        return self._opened().chain.resume(signed)
 
     def _opened(self) -> MemoryAnchorClient:
         with self._lock:

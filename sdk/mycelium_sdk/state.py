@@ -57,7 +57,7 @@ CREATE TABLE conflicts(
 CREATE TABLE intents(
     network TEXT NOT NULL, contract TEXT NOT NULL, owner TEXT NOT NULL, chain_id TEXT NOT NULL,
     root BLOB NOT NULL, uri TEXT NOT NULL, expected_version INTEGER NOT NULL, change_counter INTEGER NOT NULL,
-    transaction_hash TEXT, valid_until REAL NOT NULL,
+    transaction_hash TEXT, envelope TEXT, valid_until INTEGER,
     PRIMARY KEY (network, contract, owner, chain_id)
 ) WITHOUT ROWID;
 """
@@ -115,18 +115,19 @@ class KnownAnchor:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """An anchoring in flight.
+    """An anchoring in flight: what is being anchored, on top of which version, at which change counter.
 
-    `transaction_hash` (hex) is None until a transaction was signed; after `valid_until` (Unix seconds) that
-    transaction can no longer take effect.
+    `transaction_hash` (hex), `envelope` (base64 of its XDR) and `valid_until` (Unix seconds of ledger time)
+    are of the transaction, and None until it was signed.
     """
 
     root: bytes
     uri: str
     expected_version: int
     change_counter: int
-    transaction_hash: str | None
-    valid_until: float
+    transaction_hash: str | None = None
+    envelope: str | None = None
+    valid_until: int | None = None
 
 
 class StateStore:
@@ -259,7 +260,7 @@ class StateStore:
     def intent(self, key: ChainKey) -> Intent | None:
         """The anchoring in flight on this chain."""
         row = self._row(
-            "SELECT root, uri, expected_version, change_counter, transaction_hash, valid_until"
+            "SELECT root, uri, expected_version, change_counter, transaction_hash, envelope, valid_until"
             f" FROM intents WHERE {_WHERE}",
             key.values,
         )
@@ -269,10 +270,10 @@ class StateStore:
         """Record what is about to be sent, durably, replacing an earlier intent of this chain."""
         with self._writing() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     *key.values, intent.root, intent.uri, intent.expected_version,
-                    intent.change_counter, intent.transaction_hash, intent.valid_until,
+                    intent.change_counter, intent.transaction_hash, intent.envelope, intent.valid_until,
                 ),
             )  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_a_transaction_is_posted_once_for_each_decision_to_send(
     server.script["sendTransaction"] = [reply.taken_but(reply.http(status))]
 
     announced: list[str] = []
-    receipt_hash = over_http.submit(WORK, signer, before_send=announced.append).hash
+    receipt_hash = over_http.submit(WORK, signer, before_send=lambda tx: announced.append(tx.hash)).hash
     assert server.sent == announced == [receipt_hash]
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stellar_sdk.client.response import Response
     from tests.chain.conftest import FakeClock, FakeServer, Replies, Reply
 
+    from mycelium_sdk.chain.base import SignedTransaction
     from mycelium_sdk.chain.rpc import RpcChain
 
 CONTRACT = StrKey.encode_contract(bytes(range(32)))
@@ -38,7 +39,7 @@ def test_a_transaction_is_announced_sent_once_and_reported(
     chain: RpcChain, server: FakeServer, signer: Keypair
 ) -> None:
     announced: list[tuple[str, int]] = []
-    receipt = chain.submit(WORK, signer, before_send=lambda h: announced.append((h, len(server.sent))))
+    receipt = chain.submit(WORK, signer, before_send=lambda tx: announced.append((tx.hash, len(server.sent))))
     assert announced == [(receipt.hash, 0)]
     assert server.sent == [receipt.hash] == list(server.taken)
     assert (receipt.ledger, receipt.fee_charged, receipt.close_time) == (101, 1100, server.close_time)
@@ -48,7 +49,7 @@ def test_a_transaction_is_announced_sent_once_and_reported(
 def test_nothing_is_sent_when_the_announcement_fails(
     chain: RpcChain, server: FakeServer, signer: Keypair
 ) -> None:
-    def refuse(_hash: str) -> None:
+    def refuse(_: SignedTransaction) -> None:
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
@@ -162,7 +163,7 @@ def test_a_poll_without_an_outcome_is_unsettled_with_the_hash(
     started = clock.seconds
     announced: list[str] = []
     with pytest.raises(Unsettled) as caught:
-        chain.submit(WORK, signer, before_send=announced.append)
+        chain.submit(WORK, signer, before_send=lambda tx: announced.append(tx.hash))
     assert announced == [caught.value.hash] == server.sent
     assert caught.value.verdict is Verdict.UNSETTLED
     assert clock.seconds - started <= 90 + 30
@@ -199,7 +200,7 @@ def test_a_used_sequence_number_is_loaded_again_and_the_transaction_rebuilt(
         return reply.sends("ERROR", xdr.TransactionResultCode.txBAD_SEQ)(answering, params)
 
     server.script["sendTransaction"] = [overtaken, overtaken]
-    receipt = chain.submit(WORK, signer, before_send=announced.append)
+    receipt = chain.submit(WORK, signer, before_send=lambda tx: announced.append(tx.hash))
     assert announced == server.sent
     assert len(set(announced)) == 3
     assert list(server.taken) == [announced[-1]] == [receipt.hash]
@@ -379,3 +380,47 @@ def test_one_transaction_in_flight_per_account(chain: RpcChain, server: FakeServ
         thread.join()
     assert problems == []
     assert len(server.sent) == len(set(server.sent)) == len(server.taken) == 8
+
+
+def test_a_transaction_of_an_earlier_run_is_sent_again_as_it_was(
+    chain: RpcChain, server: FakeServer, signer: Keypair
+) -> None:
+    signed = _signed_but_not_sent(chain, signer)
+    assert server.sent == []
+    assert chain.resume(signed).hash == signed.hash
+    assert chain.resume(signed).hash == signed.hash
+    assert server.sent == [signed.hash] == list(server.taken)
+
+
+def test_a_transaction_of_an_earlier_run_whose_number_is_used_up_is_over(
+    chain: RpcChain, server: FakeServer, reply: type[Replies], signer: Keypair
+) -> None:
+    signed = _signed_but_not_sent(chain, signer)
+    server.script["sendTransaction"] = [reply.sends("ERROR", xdr.TransactionResultCode.txBAD_SEQ)]
+    with pytest.raises(TransactionFailed) as caught:
+        chain.resume(signed)
+    assert (caught.value.result_code, caught.value.hash) == ("txBAD_SEQ", signed.hash)
+
+
+def test_a_transaction_of_an_earlier_run_is_over_after_its_validity(
+    chain: RpcChain, server: FakeServer, clock: FakeClock, signer: Keypair
+) -> None:
+    signed = _signed_but_not_sent(chain, signer)
+    clock.seconds += VALIDITY_SECONDS + 10
+    with pytest.raises(TransactionFailed) as caught:
+        chain.resume(signed)
+    assert caught.value.result_code == "txTOO_LATE"
+    assert server.sent == []
+
+
+def _signed_but_not_sent(chain: RpcChain, signer: Keypair) -> SignedTransaction:
+    """What a run leaves that dies between signing and sending."""
+    announced: list[SignedTransaction] = []
+
+    def die(signed: SignedTransaction) -> None:
+        announced.append(signed)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        chain.submit(WORK, signer, before_send=die)
+    return announced[0]

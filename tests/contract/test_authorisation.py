@@ -25,7 +25,7 @@ def test_the_client_of_another_key_is_refused(host: Host) -> None:
     work = operations.invoke(host.client.contract_id, "set_anchor", host.arguments(ROOT))
     announced: list[str] = []
     with pytest.raises(ChainError, match="authorisation of another account"):
-        host.chain.submit(work, host.other, before_send=announced.append)
+        host.chain.submit(work, host.other, before_send=lambda tx: announced.append(tx.hash))
     assert announced == []
     assert host.client.get_version(host.owner.public_key) == 0
 

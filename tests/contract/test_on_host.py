@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mycelium_localnet.profiles import ProfileName
     from mycelium_sdk.chain.anchors import Anchor
-    from mycelium_sdk.chain.base import EntryState
+    from mycelium_sdk.chain.base import EntryState, SignedTransaction
 
 ROOTS = [hashlib.sha256(bytes([number])).digest() for number in range(5)]
 DAY = 17_280  # ledgers of 5 seconds
@@ -85,8 +85,8 @@ def test_another_machine_between_simulation_and_sending(host: Host) -> None:
     """The sequence number is refused, the transaction rebuilt, and then the version is another."""
     announced: list[str] = []
 
-    def overtake(transaction_hash: str) -> None:
-        announced.append(transaction_hash)
+    def overtake(signed: SignedTransaction) -> None:
+        announced.append(signed.hash)
         envelope = host.prepared("set_anchor", host.arguments(ROOTS[3]), host.owner)
         envelope.sign(host.owner)
         assert host.send(envelope) == "PENDING"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mycelium_sdk.errors import InputError, PublishFailed, UnanchoredWrites, VersionConflict
-from mycelium_sdk.state import StateStore
+from mycelium_sdk.state import ChainKey, Intent, StateStore
 from mycelium_sdk.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -250,3 +250,29 @@ def test_two_threads_anchoring_make_two_versions(world: World) -> None:
     for thread in threads:
         thread.join()
     assert sorted(versions) == [2, 3, 4, 5]
+
+
+def test_a_crash_between_signing_and_sending_is_finished_by_the_next_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+
+    class Killed(BaseException):
+        pass
+
+    put = StateStore.put_intent
+
+    def die_after_signing(self: StateStore, key: ChainKey, intent: Intent) -> None:
+        put(self, key, intent)
+        if intent.transaction_hash is not None:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StateStore, "put_intent", die_after_signing)
+        with pytest.raises(Killed):
+            memory.anchor(uri="https://example.org/interrupted")
+    restarted = world.machine("a")
+    assert restarted.get_anchor() is None
+    assert restarted.anchor(uri="https://example.org/next") == 2
+    assert restarted.verify()

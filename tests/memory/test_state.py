@@ -30,7 +30,8 @@ def anchor(version: int, counter: int = 0) -> LastAnchor:
 
 
 def intent(expected: int, transaction_hash: str | None = None) -> Intent:
-    return Intent(root(expected + 1), "", expected, 7, transaction_hash, 99.0)
+    sent = () if transaction_hash is None else (transaction_hash, "AAAA", 99)
+    return Intent(root(expected + 1), "", expected, 7, *sent)
 
 
 def test_facts_survive_closing_and_are_per_chain(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ __all__ = [
     "EventPage",
     "Receipt",
     "Resources",
+    "SignedTransaction",
     "Simulation",
     "TransactionState",
     "TransactionStatus",
@@ -46,9 +47,20 @@ VALIDITY_SECONDS = 60
 """How long a transaction may be applied: until this long after the later of ledger time and local time when
 it was signed. One that is not found by a ledger that closed later than that will never take effect."""
 
-BeforeSend = Callable[[str], None]
-"""Called with the hash of a signed transaction before it is sent. Raising stops it from being sent. Called
-again, with another hash, when the transaction had to be rebuilt because it can no longer take effect."""
+
+@dataclass(frozen=True, slots=True)
+class SignedTransaction:
+    """A transaction that is ready to be sent: its hash, its envelope (base64 of the XDR), and until when it
+    can be applied (Unix seconds of ledger time)."""
+
+    hash: str
+    envelope: str
+    valid_until: int
+
+
+BeforeSend = Callable[[SignedTransaction], None]
+"""Called with a signed transaction before it is sent. Raising stops it from being sent. Called again, with
+another one, when the transaction had to be rebuilt because it can no longer take effect."""
 
 
 class EntryStatus(enum.StrEnum):
@@ -237,6 +249,16 @@ class ChainClient(Protocol):
             Unsettled: sent, and the outcome is not known; the hash finds it again.
             ContractFailed, ContractNotFound, ChainError: as `simulate`, before anything was sent, or when the
                 transaction failed for that reason in the ledger.
+        """
+        ...
+
+    def resume(self, signed: SignedTransaction) -> Receipt:
+        """Find out what became of a transaction that an earlier run signed, sending the same one again if
+        needed.
+
+        Raises:
+            TransactionFailed, ContractFailed: it failed or can never take effect, and that is final.
+            Unsettled: the outcome is still not known.
         """
         ...
 

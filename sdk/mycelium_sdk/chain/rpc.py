@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         SimulateTransactionResponse,
     )
 
-    from mycelium_sdk.chain.base import BeforeSend, Receipt, Work
+    from mycelium_sdk.chain.base import BeforeSend, Receipt, SignedTransaction, Work
 
 __all__ = ["READ_ONLY_ACCOUNT", "RpcChain"]
 
@@ -153,6 +153,11 @@ class RpcChain:
         """See `ChainClient`."""
         self._check_domain()
         return self._submitter.submit(work, signer, before_send)
+
+    def resume(self, signed: SignedTransaction) -> Receipt:
+        """See `ChainClient`."""
+        self._check_domain()
+        return self._submitter.resume(signed)
 
     def transaction(self, transaction_hash: str) -> TransactionState:
         """See `ChainClient`."""

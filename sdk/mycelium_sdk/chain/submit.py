@@ -21,7 +21,13 @@ from stellar_sdk.contract.exceptions import ExpiredStateError, NeedsMoreSignatur
 from stellar_sdk.soroban_rpc import SendTransactionStatus
 
 from mycelium_sdk.chain import translate
-from mycelium_sdk.chain.base import VALIDITY_SECONDS, Receipt, TransactionState, TransactionStatus
+from mycelium_sdk.chain.base import (
+    VALIDITY_SECONDS,
+    Receipt,
+    SignedTransaction,
+    TransactionState,
+    TransactionStatus,
+)
 from mycelium_sdk.chain.diagnostics import transaction_result_code
 from mycelium_sdk.errors import (
     AnchorArchived,
@@ -35,7 +41,7 @@ from mycelium_sdk.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stellar_sdk import Keypair, SorobanServer, TransactionEnvelope
+    from stellar_sdk import Keypair, SorobanServer
     from stellar_sdk.soroban_rpc import SimulateTransactionResponse
 
     from mycelium_sdk.chain.base import BeforeSend, Work
@@ -46,6 +52,7 @@ __all__ = ["Submitter"]
 _REBUILDS = 5
 
 _BAD_SEQUENCE = xdr.TransactionResultCode.txBAD_SEQ.name
+_TOO_LATE = xdr.TransactionResultCode.txTOO_LATE.name
 
 
 class _Sent(enum.Enum):
@@ -83,18 +90,29 @@ class Submitter:
         # would be a guess. Other processes are met by rebuilding.
         with _lock_of(self.passphrase, signer.public_key):
             for _, delay in zip(range(_REBUILDS), self.policy.delays(), strict=False):
-                envelope, valid_until = self._prepare(work, signer)
-                transaction_hash = envelope.hash_hex()
+                signed = self._prepare(work, signer)
                 if before_send is not None:
-                    before_send(transaction_hash)
-                state = self._send(envelope, transaction_hash, valid_until)
+                    before_send(signed)
+                state = self._send(signed)
                 if state is not None:
                     return _receipt(state)
                 self.policy.pace.sleep(delay)  # for the server to see what used the number up
-            raise translate.transaction_failed(_BAD_SEQUENCE, transaction_hash)
+            raise translate.transaction_failed(_BAD_SEQUENCE, signed.hash)
 
-    def _prepare(self, work: Work, signer: Keypair) -> tuple[TransactionEnvelope, int]:
-        """The signed envelope, and until when (Unix seconds of ledger time) it can be applied."""
+    def resume(self, signed: SignedTransaction) -> Receipt:
+        """Bring a transaction to its end that was signed before; errors as `ChainClient.resume` says."""
+        state = self.look_up(signed.hash)
+        if state.status is not TransactionStatus.NOT_FOUND:
+            return _receipt(state)
+        if state.latest_close_time > signed.valid_until:
+            raise translate.transaction_failed(_TOO_LATE, signed.hash)
+        sent = self._send(signed)
+        if sent is None:
+            raise translate.transaction_failed(_BAD_SEQUENCE, signed.hash)
+        return _receipt(sent)
+
+    def _prepare(self, work: Work, signer: Keypair) -> SignedTransaction:
+        """Simulate and sign."""
         valid_until = max(int(self.policy.pace.now()), self.chain_time()) + VALIDITY_SECONDS
         builder = (
             TransactionBuilder(Account(signer.public_key, 0), self.passphrase, base_fee=self.inclusion_fee)
@@ -122,28 +140,27 @@ class Submitter:
                 "the call needs the authorisation of another account than the one that sends it",
                 hint="an anchor is moved by its owner only: use the owner's wallet",
             ) from error
-        assert assembled.built_transaction is not None  # noqa: S101 - signed above
-        return assembled.built_transaction, valid_until
+        envelope = assembled.built_transaction
+        assert envelope is not None  # noqa: S101 - signed above
+        return SignedTransaction(envelope.hash_hex(), envelope.to_xdr(), valid_until)
 
-    def _send(
-        self, envelope: TransactionEnvelope, transaction_hash: str, valid_until: int
-    ) -> TransactionState | None:
+    def _send(self, signed: SignedTransaction) -> TransactionState | None:
         """Send until it is accepted, then wait. None: it can never take effect, and another must be built."""
         pace = self.policy.pace
         deadline = pace.monotonic() + self.policy.total_seconds
         maybe_accepted = False
         for delay in self.policy.delays():
-            outcome = self._attempt(envelope, transaction_hash)
+            outcome = self._attempt(signed)
             if outcome is _Sent.ACCEPTED:
-                return self._wait(transaction_hash, valid_until)
+                return self._wait(signed)
             maybe_accepted = maybe_accepted or outcome is _Sent.LOST
             # Not taken, as far as this answer goes. An earlier attempt may have been: look before going on.
-            state = self._look(transaction_hash)
+            state = self._look(signed.hash)
             if state is not None and state.status is not TransactionStatus.NOT_FOUND:
                 return state
             if isinstance(outcome, ChainError):
                 if maybe_accepted:
-                    return self._wait(transaction_hash, valid_until)
+                    return self._wait(signed)
                 if isinstance(outcome, TransactionFailed) and outcome.result_code == _BAD_SEQUENCE:
                     return None
                 raise outcome
@@ -151,34 +168,32 @@ class Submitter:
                 break
             pace.sleep(delay)
         if maybe_accepted:
-            raise _unsettled(transaction_hash)
+            raise _unsettled(signed.hash)
         raise ChainUnavailable(
             "the network is busy and did not take the transaction", hint="nothing was sent: try again later"
         )
 
-    def _wait(self, transaction_hash: str, valid_until: int) -> TransactionState:
+    def _wait(self, signed: SignedTransaction) -> TransactionState:
         """Ask for an accepted transaction until its fate is known, or the time for asking is over."""
         pace = self.policy.pace
         deadline = pace.monotonic() + self.policy.poll_seconds
         for delay in self.policy.delays():
-            state = self._look(transaction_hash)
+            state = self._look(signed.hash)
             if state is not None:
                 if state.status is not TransactionStatus.NOT_FOUND:
                     return state
-                if state.latest_close_time > valid_until:
-                    raise translate.transaction_failed(
-                        xdr.TransactionResultCode.txTOO_LATE.name, transaction_hash
-                    )
+                if state.latest_close_time > signed.valid_until:
+                    raise translate.transaction_failed(_TOO_LATE, signed.hash)
             if pace.monotonic() + delay > deadline:
                 break
             pace.sleep(delay)
-        raise _unsettled(transaction_hash)
+        raise _unsettled(signed.hash)
 
-    def _attempt(self, envelope: TransactionEnvelope, transaction_hash: str) -> _Sent | ChainError:
+    def _attempt(self, signed: SignedTransaction) -> _Sent | ChainError:
         """Send once. An error that is returned is the network's or the server's refusal of this attempt."""
         try:
             with translate.decoding(self.server.server_url):
-                answer = self.server.send_transaction(envelope)
+                answer = self.server.send_transaction(signed.envelope)
         except ChainUnavailable:
             return _Sent.LOST
         except ChainError as refusal:
@@ -189,7 +204,7 @@ class Submitter:
         if answer.error_result_xdr is not None:
             with translate.decoding(self.server.server_url):
                 code = transaction_result_code(xdr.TransactionResult.from_xdr(answer.error_result_xdr))
-        return translate.transaction_failed(code, transaction_hash)
+        return translate.transaction_failed(code, signed.hash)
 
     def _look(self, transaction_hash: str) -> TransactionState | None:
         """What is known about the hash; None while the server cannot or will not say."""

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from mycelium_sdk.blobs.uris import check_anchor_uri
 from mycelium_sdk.chain.anchors import MAX_ACL_BYTES
-from mycelium_sdk.chain.base import (
-    VALIDITY_SECONDS,
-    AnchorReceipt,
-    BeforeSend,
-    TransactionState,
-    TransactionStatus,
+from mycelium_sdk.chain.base import SignedTransaction
+from mycelium_sdk.errors import (
+    ContractFailed,
+    InputError,
+    TransactionFailed,
+    UnanchoredWrites,
+    Unsettled,
+    VersionConflict,
 )
-from mycelium_sdk.errors import InputError, UnanchoredWrites, Unsettled, VersionConflict
 from mycelium_sdk.memory.publishing import Publication, Publish, publish_blob
 from mycelium_sdk.state import Intent, LastAnchor, StateStore
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from mycelium_sdk.chain.base import AnchorReceipt, BeforeSend, Receipt
     from mycelium_sdk.memory.trust import Sighting, TrustedChain
 
 __all__ = ["AnchorWriter", "Anchorer", "Anchoring", "Export"]
@@ -42,8 +44,8 @@ class AnchorWriter(Protocol):
         """Anchor iff the chain's version is `expected_version`; see `MemoryAnchorClient.set_anchor_if`."""
         ...
 
-    def transaction(self, transaction_hash: str) -> TransactionState:
-        """What the network knows about a transaction hash."""
+    def resume(self, signed: SignedTransaction) -> Receipt:
+        """Bring a transaction to its end that was signed before; see `ChainClient.resume`."""
         ...
 
 
@@ -76,20 +78,29 @@ class Anchorer:
         self._writer = writer
         self._state = state
 
-    def settle(self, seen: Sighting) -> None:
-        """Finish or forget what an earlier run left in flight, by asking the chain.
+    def settle(self, seen: Sighting) -> Sighting:
+        """Finish or forget what an earlier run left in flight; what the chain holds then.
+
+        The transaction of that run is sent again, the very same one, so nothing can happen twice.
 
         Raises:
-            Unsettled: the transaction was sent and may still take effect.
+            Unsettled: it was sent and its outcome is still not known.
         """
         intent = self._state.intent(seen.key)
         if intent is None or self.recognise(seen):
-            return
-        if intent.transaction_hash is not None and self._may_take_effect(intent, intent.transaction_hash):
-            raise Unsettled(
-                "an earlier anchor was sent and its outcome is not known yet", hash=intent.transaction_hash
-            )
+            return seen
+        signed = _signed(intent)
+        if signed is not None:
+            try:
+                self._writer.resume(signed)
+            except (TransactionFailed, ContractFailed):
+                pass  # it can never take effect
+            else:
+                seen = self._trusted.look()
+                if self.recognise(seen):
+                    return seen
         self._state.drop_intent(seen.key)
+        return seen
 
     def recognise(self, seen: Sighting) -> bool:
         """Record an own anchor that a crash left unrecorded; whether the chain holds such a one."""
@@ -114,8 +125,7 @@ class Anchorer:
     ) -> Anchoring:
         """Anchor what `export` gives. See `AgentMemory.anchor` for the arguments and errors."""
         check_anchor_arguments(uri, publish, acl)
-        seen = self._trusted.look()
-        self.settle(seen)
+        seen = self.settle(self._trusted.look())
         exported = export()
         self._refuse_burying(seen, exported, overwrite=overwrite)
         publication = (
@@ -130,14 +140,10 @@ class Anchorer:
     def _send(self, seen: Sighting, exported: Export, uri: str, acl: bytes) -> AnchorReceipt:
         expected = seen.version
 
-        def record(transaction_hash: str | None) -> None:
-            # Twice the validity, since the ledger that the transaction was built at may be newer than the one
-            # seen.
-            valid_until = max(time.time(), seen.close_time) + 2 * VALIDITY_SECONDS
-            self._state.put_intent(
-                seen.key,
-                Intent(exported.root, uri, expected, exported.change_counter, transaction_hash, valid_until),
-            )
+        def record(signed: SignedTransaction | None) -> None:
+            sent = () if signed is None else (signed.hash, signed.envelope, signed.valid_until)
+            intent = Intent(exported.root, uri, expected, exported.change_counter, *sent)
+            self._state.put_intent(seen.key, intent)
 
         record(None)
         try:
@@ -175,19 +181,6 @@ class Anchorer:
             " or say overwrite",
         )
 
-    def _may_take_effect(self, intent: Intent, transaction_hash: str) -> bool:
-        """Whether a transaction without an outcome could still be applied.
-
-        Not once its time bounds have passed, by the chain's clock or, since an idle chain's clock stands
-        still, well past them by this machine's. Should a wrong clock forget it too early nothing doubles: the
-        next anchor has the same sequence number and expects the same version, so one of the two is refused.
-        """
-        outcome = self._writer.transaction(transaction_hash)
-        if outcome.status is not TransactionStatus.NOT_FOUND:
-            return False
-        expired = outcome.latest_close_time > intent.valid_until
-        return not expired and time.time() <= intent.valid_until
-
 
 def check_anchor_arguments(uri: str | None, publish: Publish | None, acl: bytes) -> None:
     """Refuse what can never be anchored, before anything is published or sent. Raises InputError."""
@@ -210,3 +203,9 @@ def _settled(intent: Intent, timestamp: int | None) -> LastAnchor:
     return LastAnchor(
         intent.expected_version + 1, intent.root, intent.uri, intent.change_counter, anchored_at
     )
+
+
+def _signed(intent: Intent) -> SignedTransaction | None:
+    if intent.transaction_hash is None or intent.envelope is None or intent.valid_until is None:
+        return None
+    return SignedTransaction(intent.transaction_hash, intent.envelope, intent.valid_until)
