@@ -88,7 +88,7 @@ class AnchorDesk:
 
     def identity(self) -> ChainIdentity:
         """The network and its latest ledger."""
-        return self._opened().chain.identity()
+        return self._opened().identity()
 
     def get_anchor(self, owner: str) -> Anchor | None:
         """The owner's anchor, None if there is none; an archived one is returned."""
@@ -97,6 +97,10 @@ class AnchorDesk:
     def entry_state(self, owner: str) -> EntryState:
         """Whether the owner's entry is live, expiring, archived or absent."""
         return self._opened().entry_state(owner)
+
+    def witnesses(self) -> tuple[MemoryAnchorClient, ...]:
+        """The contract as the servers of the cross-check show it."""
+        return self._ctx.witness_clients(self._address)
 
     def set_anchor_if(
         self, expected_version: int, root: bytes, uri: str, acl: bytes, *, before_send: BeforeSend

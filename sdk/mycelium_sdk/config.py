@@ -48,10 +48,14 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Onchain:
-    """`[onchain]`: which chain. `rpc_url` may hold an access key, so it is not shown."""
+    """`[onchain]`: which chain. URLs may hold an access key, so they are not shown.
+
+    `cross_check`: further RPC servers of the same network, which must agree with `rpc_url`.
+    """
 
     network: str = "local"
     rpc_url: str | None = field(default=None, repr=False)
+    cross_check: tuple[str, ...] = field(default=(), repr=False)
     network_passphrase: str | None = None
     chain_file: Path | None = None
 
@@ -160,6 +164,7 @@ _KEYS: dict[str, dict[str, Parser]] = {
     "onchain": {
         "network": values.one_of(*NETWORKS),
         "rpc_url": values.http_url,
+        "cross_check": values.list_of(values.http_url),
         "network_passphrase": values.text,
         "chain_file": values.path,
     },
@@ -224,7 +229,12 @@ def load_configuration(
     network = given.get("onchain.network")
     if network and from_file.get("onchain.network", network) != network:
         # These belong to the network that the file names: its server, its identity, a contract on it.
-        for name in ("onchain.rpc_url", "onchain.network_passphrase", "memory.anchor_address"):
+        for name in (
+            "onchain.rpc_url",
+            "onchain.cross_check",
+            "onchain.network_passphrase",
+            "memory.anchor_address",
+        ):
             from_file.pop(name, None)
     folder = start if file is None else file.parent
     return _build(from_file | given, folder, file, Home.default(env))

@@ -54,8 +54,9 @@ class AgentContext:
     nearest `mycelium.toml`, else to the working folder). `network_type`: "local", "standalone", "testnet"
     or "mainnet" (default: from configuration, else "local"). `passphrase`: the wallet's, or a function that
     asks for it, called when something is first signed; default `MYCELIUM_DECRYPT_KEY`. `home`: the home
-    folder. `notify` is told in a sentence what is done unasked on `local` (funding the account, deploying
-    the contract).
+    folder. `cross_check`: URLs of further RPC servers of the network, which must agree about every anchor
+    (default: from configuration). `notify` is told in a sentence what is done unasked on `local` (funding
+    the account, deploying the contract).
 
     May be used from several threads. Close it, or use it as a context manager.
 
@@ -72,9 +73,12 @@ class AgentContext:
         *,
         configuration: Configuration | None = None,
         home: Home | str | os.PathLike[str] | None = None,
+        cross_check: Sequence[str] | None = None,
         notify: Callable[[str], None] | None = None,
     ) -> None:
         self._set_up(network_type, configuration, home, notify)
+        if cross_check is not None:
+            self._cross_check = tuple(cross_check)
         path = self.configuration.wallet.path if wallet is None else self.configuration.resolve(wallet)
         self._wallet: Wallet | None = Wallet.load(path)
         self._passphrase = passphrase
@@ -109,8 +113,10 @@ class AgentContext:
         else:
             self.home = home if isinstance(home, Home) else Home(Path(home).absolute())
         self._notify = notify
+        self._cross_check = configuration.onchain.cross_check
         self._lock = threading.RLock()
         self._chain: RpcChain | None = None
+        self._witnesses: tuple[RpcChain, ...] | None = None
         self._keypair: Keypair | None = None
 
     @property
@@ -172,6 +178,19 @@ class AgentContext:
             ensure_local_contract(self.chain, self._notify)
         return MemoryAnchorClient(self.chain, address)
 
+    def witness_clients(self, contract_id: str | None = None) -> tuple[MemoryAnchorClient, ...]:
+        """The clients of that contract over the servers of `cross_check`, in their order."""
+        from mycelium_sdk.chain.anchor_client import MemoryAnchorClient
+
+        address = self.anchor_address(contract_id)
+        with self._lock:
+            if self._witnesses is None:
+                from mycelium_sdk.chain.rpc import RpcChain
+
+                passphrase = self.network.passphrase
+                self._witnesses = tuple(RpcChain(url, passphrase) for url in self._cross_check)
+            return tuple(MemoryAnchorClient(chain, address) for chain in self._witnesses)
+
     def call_contract(
         self,
         contract_id: str,
@@ -228,9 +247,10 @@ class AgentContext:
         """Forget the key and release connections and files. Closing twice is harmless."""
         with self._lock:
             self._keypair = None
-            if self._chain is not None:
-                self._chain.close()
-                self._chain = None
+            for chain in (self._chain, *(self._witnesses or ())):
+                if chain is not None:
+                    chain.close()
+            self._chain = self._witnesses = None
 
     def __enter__(self) -> AgentContext:
         return self

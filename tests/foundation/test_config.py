@@ -55,6 +55,7 @@ def test_every_key_of_the_file(tmp_path: Path) -> None:
         [onchain]
         network = "standalone"
         rpc_url = "http://127.0.0.1:8000/rpc"
+        cross_check = ["https://a.org", "https://b.org"]
         network_passphrase = "Our Network ; 2026"
         chain_file = "chain.db"
         [wallet]
@@ -88,7 +89,11 @@ def test_every_key_of_the_file(tmp_path: Path) -> None:
     found = load_configuration(tmp_path, {})
     assert (found.project.name, found.project.version) == ("bot", "1.0")
     assert found.onchain == Onchain(
-        "standalone", "http://127.0.0.1:8000/rpc", "Our Network ; 2026", tmp_path / "chain.db"
+        "standalone",
+        "http://127.0.0.1:8000/rpc",
+        ("https://a.org", "https://b.org"),
+        "Our Network ; 2026",
+        tmp_path / "chain.db",
     )
     assert found.wallet.path == tmp_path / "keys" / "wallet.json"
     assert found.memory == MemorySettings(

@@ -23,7 +23,7 @@ from mycelium_sdk.strkey import check_contract, is_account, is_contract
 if TYPE_CHECKING:
     from stellar_sdk import Keypair
 
-    from mycelium_sdk.chain.base import BeforeSend, ChainClient, Receipt
+    from mycelium_sdk.chain.base import BeforeSend, ChainClient, ChainIdentity, Receipt
 
 __all__ = ["MemoryAnchorClient"]
 
@@ -65,6 +65,10 @@ class MemoryAnchorClient:
         if not names >= _NEEDED:
             raise WrongDomain(f"the contract {self.contract_id} is not a MemoryAnchor contract")
         return _COMPARE_AND_SET not in names
+
+    def identity(self) -> ChainIdentity:
+        """Which chain this is and its latest ledger, asked anew each time."""
+        return self.chain.identity()
 
     def get_anchor(self, owner: str) -> Anchor | None:
         """The owner's anchor, also an archived one; None if the owner never anchored."""

@@ -61,7 +61,7 @@ class Commitment:
         self._state = state
         self._policy = AnchoringPolicy() if policy is None else policy
         self._desk = AnchorDesk(ctx, anchor_address)
-        self._trusted = TrustedChain(self._desk, state, ctx.address)
+        self._trusted = TrustedChain(self._desk, state, ctx.address, self._desk.witnesses)
         self._anchorer = Anchorer(self._trusted, self._desk, state)
         self._lock = threading.RLock()
 

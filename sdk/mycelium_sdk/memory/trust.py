@@ -6,13 +6,16 @@ folder, and a chain that serves less, or something else, is refused with the evi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from mycelium_sdk.errors import ChainReset, Fork, Rollback
+from mycelium_sdk.memory.cross_check import Statement, require_agreement
 from mycelium_sdk.state import ChainKey, Mark, StateStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from mycelium_sdk.chain.anchors import Anchor
     from mycelium_sdk.chain.base import ChainIdentity, EntryState
 
@@ -62,12 +65,22 @@ class Sighting:
 
 
 class TrustedChain:
-    """Reads an owner's anchor and refuses to go back behind the high-water mark."""
+    """Reads an owner's anchor and refuses to go back behind the high-water mark.
 
-    def __init__(self, source: AnchorSource, state: StateStore, owner: str) -> None:
+    `witnesses` gives other servers of the same network, asked each time as well; what they say must agree.
+    """
+
+    def __init__(
+        self,
+        source: AnchorSource,
+        state: StateStore,
+        owner: str,
+        witnesses: Callable[[], Sequence[AnchorSource]],
+    ) -> None:
         self._source = source
         self._state = state
         self._owner = owner
+        self._witnesses = witnesses
 
     def look(self) -> Sighting:
         """Read the anchor and check it.
@@ -76,20 +89,36 @@ class TrustedChain:
             ChainUnavailable: the chain could not be asked; this says nothing about the anchor.
             ChainReset: the chain started anew since something was verified on it.
             Rollback: it serves an older version than one verified before.
-            Fork: it serves another root for the version verified before.
+            Fork: it serves another root for the version verified before, or servers contradict each other.
         """
+        # The ledger is read before the anchor, so that the anchor is at least as new as the ledger says.
         identity = self._source.identity()
+        anchor = self._source.get_anchor(self._owner)
         key = ChainKey(identity.passphrase, self._source.contract_id, self._owner, identity.chain_id or "")
-        sighting = Sighting(
-            key, self._source.get_anchor(self._owner), identity.latest_ledger, identity.close_time
-        )
+        sighting = Sighting(key, anchor, identity.latest_ledger, identity.close_time)
         self._check(sighting)
+        self._hear_witnesses(sighting)
         return sighting
 
-    def accept(self, sighting: Sighting) -> None:
-        """Remember a sighting whose root was verified."""
-        if sighting.anchor is not None and sighting.mark is not None:
-            self._state.raise_mark(sighting.key, sighting.mark, sighting.anchor.uri_text)
+    def _hear_witnesses(self, seen: Sighting) -> None:
+        witnesses = self._witnesses()
+        if not witnesses:
+            return
+        own = self._statement(self._source, "the configured server", seen)
+        for number, witness in enumerate(witnesses, start=1):
+            identity = witness.identity()
+            anchor = witness.get_anchor(self._owner)
+            key = replace(seen.key, chain_id=identity.chain_id or "")
+            sighting = Sighting(key, anchor, identity.latest_ledger, identity.close_time)
+            try:
+                require_agreement(own, self._statement(witness, f"witness {number}", sighting))
+            except Fork:
+                self._state.keep_evidence(seen.key, "FORK", sighting.mark, seen.mark)
+                raise
+
+    def _statement(self, source: AnchorSource, name: str, seen: Sighting) -> Statement:
+        written = None if seen.anchor is None else source.entry_state(self._owner).last_modified
+        return Statement(name, seen.key.chain_id, seen.anchor, written, seen.ledger, seen.close_time)
 
     def _check(self, seen: Sighting) -> None:
         mark = self._state.mark(seen.key)
