@@ -72,6 +72,8 @@ class MyceliumError(Exception):
         if hint is None and self.verdict is not None:
             hint = next_step(self.verdict)
         self.hint = hint
+        if hint is not None:
+            self.add_note(f"hint: {hint}")  # what a traceback shows below the message
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The default calls the class with `args` alone, which fails for required keywords; an error must

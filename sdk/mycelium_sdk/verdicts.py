@@ -75,7 +75,7 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
     ),
     Verdict.DIVERGED: (
         "The chain and this memory have gone different ways, most likely because another machine anchored.",
-        "Load what is anchored, keeping what is only here: `mycelium memory rehydrate --on-conflict merge`.",
+        "Load what is anchored: `mycelium memory rehydrate`; --on-conflict merge keeps what is only here.",
     ),
     Verdict.NOT_ANCHORED: (
         "This owner has never anchored a memory on this chain and contract.",

@@ -117,6 +117,7 @@ def test_a_failed_publish_anchors_nothing(world: World) -> None:
     "arguments",
     [
         {"uri": "https://h/x", "publish": "folder/"},
+        {"uri": ""},
         {"uri": "https://u:p@h/x"},
         {"uri": "https://h/" + "x" * 1100},
         {"acl": b"x" * 2049},

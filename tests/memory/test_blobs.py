@@ -113,7 +113,6 @@ def test_localhost_is_this_machine() -> None:
 @pytest.mark.parametrize(
     "uri",
     [
-        "",
         "https://example.org/a/b.json",
         "file:///home/me/m.json",
         "s3://bucket/key",

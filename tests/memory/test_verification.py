@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mycelium_sdk.errors import ChainReset, ChainUnavailable, Rollback
+from mycelium_sdk.errors import ChainReset, ChainUnavailable, Rollback, Tampered, UnanchoredWrites
 from mycelium_sdk.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -160,3 +160,83 @@ def test_an_unreachable_chain_is_no_answer(world: World, monkeypatch: pytest.Mon
         memory.verify()
     assert caught.value.verdict is Verdict.UNAVAILABLE
     assert caught.value.retryable
+
+
+def _keep(world: World, name: str) -> dict[str, bytes]:
+    """The memory file of a machine as it is now, all parts of it."""
+    world.close()
+    path = world.context(name).home.memory_file(world.wallet.address)
+    return {part.name: part.read_bytes() for part in path.parent.glob(f"{path.name}*")}
+
+
+def _put_back(world: World, name: str, kept: dict[str, bytes]) -> None:
+    world.close()
+    folder = world.context(name).home.memory_file(world.wallet.address).parent
+    for part in folder.iterdir():
+        part.unlink()
+    for file, data in kept.items():
+        (folder / file).write_bytes(data)
+        (folder / file).chmod(0o600)
+
+
+def test_an_old_copy_of_the_memory_is_told_from_writes(world: World) -> None:
+    anchored(world)
+    kept = _keep(world, "a")
+    memory = world.machine("a")
+    memory.remember("three")
+    memory.anchor()
+    _put_back(world, "a", kept)
+    memory = world.machine("a")
+    result = memory.verify()
+    assert result.verdict is Verdict.ROLLBACK
+    assert "rehydrate" in result.next_step
+    with pytest.raises(Rollback, match="older than version 2"):
+        memory.anchor()
+    with pytest.raises(Rollback):
+        memory.on_job_complete()
+    assert memory.rehydrate() == {"version": 2, "records": 3}
+    assert memory.verify()
+
+
+def test_an_old_copy_with_writes_on_top_is_loaded_as_told(world: World) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    kept = _keep(world, "a")
+    memory = world.machine("a")
+    for number in range(9):
+        memory.remember(f"more {number}")
+    memory.anchor()
+    _put_back(world, "a", kept)
+    memory = world.machine("a")
+    memory.remember("after the old copy")
+    with pytest.raises(UnanchoredWrites):
+        memory.rehydrate()
+    memory.rehydrate(on_conflict="merge")
+    assert memory.count() == 11
+
+
+def test_a_lost_memory_file_does_not_bury_the_anchor(world: World) -> None:
+    anchored(world)
+    _put_back(world, "a", {})
+    memory = world.machine("a")
+    assert memory.verify().verdict is Verdict.ROLLBACK
+    with pytest.raises(Rollback):
+        memory.anchor()
+    assert memory.rehydrate() == {"version": 1, "records": 2}
+    assert memory.verify()
+
+
+def test_a_changed_memory_is_not_anchored_and_loading_mends_it(world: World) -> None:
+    memory = anchored(world)
+    path = memory.context.home.memory_file(memory.owner)
+    memory.close()
+    connection = sqlite3.connect(path)
+    connection.execute("DELETE FROM memories WHERE fragment LIKE '%euro%'")
+    connection.commit()
+    connection.close()
+    memory = world.machine("a")
+    assert memory.verify().verdict is Verdict.TAMPERED
+    with pytest.raises(Tampered, match="behind its back"):
+        memory.anchor()
+    memory.rehydrate()
+    assert memory.verify()

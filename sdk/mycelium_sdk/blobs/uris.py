@@ -40,8 +40,6 @@ def check_anchor_uri(uri: str) -> str:
         raise InputError(
             "the URI must be text", hint="pass uri as str, for example uri='https://host/blob.json'"
         )
-    if uri == "":
-        return uri
     try:
         encoded = uri.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -17,12 +17,15 @@ from mycelium_sdk.chain.base import SignedTransaction
 from mycelium_sdk.errors import (
     ContractFailed,
     InputError,
+    Rollback,
+    Tampered,
     TransactionFailed,
     UnanchoredWrites,
     Unsettled,
     VersionConflict,
 )
-from mycelium_sdk.memory.publishing import Publication, Publish, publish_blob
+from mycelium_sdk.memory.publishing import Publication, Publish, blob_folder, publish_blob
+from mycelium_sdk.memory.standing import Standing, standing_of
 from mycelium_sdk.state import Intent, LastAnchor, StateStore
 
 if TYPE_CHECKING:
@@ -32,7 +35,12 @@ if TYPE_CHECKING:
     from mycelium_sdk.chain.base import AnchorReceipt, BeforeSend, Receipt
     from mycelium_sdk.memory.trust import Sighting, TrustedChain
 
-__all__ = ["AnchorWriter", "Anchorer", "Anchoring", "Export"]
+__all__ = ["OLDER_THAN_ITS_ANCHOR", "AnchorWriter", "Anchorer", "Anchoring", "Export"]
+
+OLDER_THAN_ITS_ANCHOR = (
+    "load what was anchored: `mycelium memory rehydrate` (with --on-conflict merge to keep what is only here)"
+)
+"""What to do when the memory's file was lost or an old copy of it was put back."""
 
 
 class AnchorWriter(Protocol):
@@ -128,11 +136,14 @@ class Anchorer:
         seen = self.settle(self._trusted.look())
         exported = export()
         self._refuse_burying(seen, exported, overwrite=overwrite)
-        publication = (
-            publish_blob(exported.blob, exported.root, publish, blobs=blobs, public_network=public_network)
-            if uri is None
-            else Publication(uri)
-        )
+        if uri is None:
+            publication = publish_blob(
+                exported.blob, exported.root, publish, blobs=blobs, public_network=public_network
+            )
+        else:
+            # The caller says where it is; a copy of one's own makes sure that it is anywhere at all.
+            blob_folder(blobs).put(exported.blob, exported.root)
+            publication = Publication(uri)
         receipt = self._send(seen, exported, publication.uri, acl)
         publication.refresh_latest(exported.blob)
         return Anchoring(receipt.version, exported.root, publication.uri, receipt)
@@ -159,27 +170,38 @@ class Anchorer:
         return receipt
 
     def _refuse_burying(self, seen: Sighting, exported: Export, *, overwrite: bool) -> None:
-        """Refuse unless the memory is based on what the chain holds now."""
+        """Refuse unless the memory is based on what the chain holds now, and is what was written."""
         anchor = seen.anchor
         if overwrite or anchor is None or anchor.root == exported.root:
             return
         last = self._state.last_anchor(seen.key)
-        if last is not None and (last.version, last.root) == (anchor.version, anchor.root):
-            return
-        if last is not None:
+        if last is None:
+            nothing = "an empty memory" if exported.records == 0 else "a memory that never saw it"
+            raise UnanchoredWrites(
+                f"the chain holds version {anchor.version} of this owner's memory; anchoring {nothing} would"
+                " bury it",
+                hint="load it first: `mycelium memory rehydrate` (with --on-conflict merge to keep what is"
+                " here); or say overwrite",
+            )
+        if (last.version, last.root) != (anchor.version, anchor.root):
             raise VersionConflict(
                 f"this memory is based on version {last.version}, and the chain is at version"
                 f" {anchor.version}: another machine has anchored",
                 expected=last.version,
                 actual=anchor.version,
             )
-        nothing = "an empty memory" if exported.records == 0 else "a memory that never saw it"
-        raise UnanchoredWrites(
-            f"the chain holds version {anchor.version} of this owner's memory; anchoring {nothing} would"
-            " bury it",
-            hint="load it first: `mycelium memory rehydrate` (with --on-conflict merge to keep what is here);"
-            " or say overwrite",
-        )
+        standing = standing_of(exported.root, exported.change_counter, last)
+        if standing is Standing.CHANGED:
+            raise Tampered(
+                "the memory was changed behind its back since it was anchored; the change was not anchored",
+                hint="load what is anchored: `mycelium memory rehydrate`; or say overwrite",
+            )
+        if standing is Standing.EARLIER:
+            raise Rollback(
+                f"the memory's file is older than version {last.version}, which was anchored from it: it was"
+                " lost, or an old copy was put back",
+                hint=OLDER_THAN_ITS_ANCHOR + "; or say overwrite",
+            )
 
 
 def check_anchor_arguments(uri: str | None, publish: Publish | None, acl: bytes) -> None:
@@ -187,6 +209,10 @@ def check_anchor_arguments(uri: str | None, publish: Publish | None, acl: bytes)
     if uri is not None and publish is not None:
         raise InputError(
             "uri and publish are both given", hint="publish= stores the blob and makes the URI itself"
+        )
+    if uri == "":
+        raise InputError(
+            "the URI is empty", hint="leave it out, and the blob is kept in the home folder's blobs/"
         )
     if uri is not None:
         check_anchor_uri(uri)

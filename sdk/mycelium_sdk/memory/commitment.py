@@ -13,7 +13,7 @@ from mycelium_sdk.assembly import AnchorDesk
 from mycelium_sdk.blobs.base import DEFAULT_MAX_BYTES
 from mycelium_sdk.chain.base import EntryStatus
 from mycelium_sdk.errors import ChainReset, Fork, Rollback
-from mycelium_sdk.memory.anchoring import Anchorer, Anchoring, Export
+from mycelium_sdk.memory.anchoring import OLDER_THAN_ITS_ANCHOR, Anchorer, Anchoring, Export
 from mycelium_sdk.memory.locking import exclusive
 from mycelium_sdk.memory.policy import AnchoringPolicy
 from mycelium_sdk.memory.rehydration import (
@@ -23,6 +23,7 @@ from mycelium_sdk.memory.rehydration import (
     refuse_unanchored,
     require_anchor,
 )
+from mycelium_sdk.memory.standing import Standing, standing_of
 from mycelium_sdk.memory.trust import TrustedChain
 from mycelium_sdk.memory.verification import Verification, judge
 from mycelium_sdk.state import ChainKey, LastAnchor
@@ -94,17 +95,19 @@ class Commitment:
                 return Verification(error.verdict or Verdict.DIVERGED, root, records, None, (error.message,))
             owner = self._ctx.address
             status = self._desk.entry_state(owner).status if seen.anchor else EntryStatus.ABSENT
+            last = self._settled_last(seen)
             verdict = judge(
                 local_root=root,
-                change_counter=counter,
+                standing=standing_of(root, counter, last),
                 anchor=seen.anchor,
-                last=self._settled_last(seen),
+                last=last,
                 archived=status is EntryStatus.ARCHIVED,
             )
             if verdict is Verdict.IN_SYNC:
                 self._adopt(seen, counter)
             warnings = ("the anchor's time to live ends soon",) if status is EntryStatus.EXPIRING else ()
-            return Verification(verdict, root, records, seen.anchor, warnings)
+            advice = OLDER_THAN_ITS_ANCHOR if verdict is Verdict.ROLLBACK else None
+            return Verification(verdict, root, records, seen.anchor, warnings, advice)
 
     def rehydrate(self, fetch: Fetch | None, on_conflict: str) -> dict[str, int]:
         """See `AgentMemory.rehydrate`."""
@@ -117,7 +120,7 @@ class Commitment:
             if root == anchor.root:
                 self._adopt(seen, counter)
                 return {"version": anchor.version, "records": records}
-            dirty = records > 0 if last is None else root != last.root
+            dirty = self._holds_unanchored_writes(seen, root, records, standing_of(root, counter, last))
             if dirty and conflict == "refuse":
                 refuse_unanchored(records)
             blob = anchored_blob(seen, fetch, state=self._state, blobs=self._ctx.home.blobs)
@@ -162,6 +165,14 @@ class Commitment:
         with self._backend.snapshot() as view:
             root = canonical.root(canonical.write_blob(self._ctx.address, view.fragments()))
             return root, view.stats.records, view.stats.change_counter
+
+    def _holds_unanchored_writes(self, seen: Sighting, root: bytes, records: int, standing: Standing) -> bool:
+        """Whether loading another state would lose something that somebody remembered or forgot here."""
+        if standing is Standing.WRITTEN:
+            return True
+        if standing in (Standing.CLEAN, Standing.CHANGED) or not records:
+            return False
+        return self._state.known_anchor(seen.key, root) is None
 
     def _settled_last(self, seen: Sighting) -> LastAnchor | None:
         """What the memory is based on, after recognising an own anchor that a crash left unrecorded."""

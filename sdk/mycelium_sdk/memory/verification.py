@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mycelium_sdk.memory.standing import Standing
 from mycelium_sdk.verdicts import Verdict, describe, next_step
 
 if TYPE_CHECKING:
@@ -28,9 +29,13 @@ class Verification:
     records: int
     anchor: Anchor | None
     warnings: tuple[str, ...] = ()
+    advice: str | None = None
 
     def __bool__(self) -> bool:
         return self.verdict is Verdict.IN_SYNC
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.message}"
 
     @property
     def message(self) -> str:
@@ -40,7 +45,7 @@ class Verification:
     @property
     def next_step(self) -> str:
         """What to do about it."""
-        return next_step(self.verdict)
+        return self.advice or next_step(self.verdict)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready: roots in lower-case hex."""
@@ -59,12 +64,12 @@ class Verification:
 
 
 def judge(
-    *, local_root: bytes, change_counter: int, anchor: Anchor | None, last: LastAnchor | None, archived: bool
+    *, local_root: bytes, standing: Standing, anchor: Anchor | None, last: LastAnchor | None, archived: bool
 ) -> Verdict:
     """The verdict on a memory, from its recomputed root and what is known about its anchor.
 
-    `last` is the anchor the memory is based on. Rows that changed although the change counter did not are
-    TAMPERED; a chain that moved on is DIVERGED, as is what cannot be told from TAMPERED.
+    `last` is the anchor the memory is based on, `standing` how it stands to that. A chain that moved on is
+    DIVERGED, as is what cannot be told from TAMPERED then.
     """
     if anchor is None:
         return Verdict.NOT_ANCHORED
@@ -74,4 +79,11 @@ def judge(
         return Verdict.IN_SYNC
     if last is None or (last.version, last.root) != (anchor.version, anchor.root):
         return Verdict.DIVERGED
-    return Verdict.TAMPERED if change_counter == last.change_counter else Verdict.AHEAD
+    return _AGAINST_OWN_ANCHOR[standing]
+
+
+_AGAINST_OWN_ANCHOR = {
+    Standing.WRITTEN: Verdict.AHEAD,
+    Standing.CHANGED: Verdict.TAMPERED,
+    Standing.EARLIER: Verdict.ROLLBACK,
+}

@@ -1,0 +1,37 @@
+"""How a memory stands to the anchor that it is based on, as far as this machine knows without the chain."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mycelium_sdk.state import LastAnchor
+
+__all__ = ["Standing", "standing_of"]
+
+
+class Standing(enum.Enum):
+    """What happened to a memory since its last anchor."""
+
+    UNBASED = enum.auto()
+    """It is based on no anchor of this chain."""
+    CLEAN = enum.auto()
+    """Its root is that of the anchor."""
+    WRITTEN = enum.auto()
+    """There are recorded writes on top of the anchor."""
+    CHANGED = enum.auto()
+    """Its rows are others, and nobody recorded a write: they were changed behind its back."""
+    EARLIER = enum.auto()
+    """It is older than the anchor that was made from it: its file was lost, or an old copy was put back."""
+
+
+def standing_of(root: bytes, change_counter: int, last: LastAnchor | None) -> Standing:
+    """The standing of a memory with this root (from its rows) and change counter, based on `last`."""
+    if last is None:
+        return Standing.UNBASED
+    if root == last.root:
+        return Standing.CLEAN
+    if change_counter == last.change_counter:
+        return Standing.CHANGED
+    return Standing.EARLIER if change_counter < last.change_counter else Standing.WRITTEN
