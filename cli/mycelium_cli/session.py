@@ -81,7 +81,7 @@ class Session:
                 raise
         from mycelium_cli.passphrase import new_passphrase
 
-        to_stderr(f"note: there is no wallet yet; one is made at {path}")
+        to_stderr(f"note: there is no wallet yet; one will be made at {path}")
         self._passphrase = new_passphrase()
         try:
             wallet = Wallet.create(path, self._passphrase)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 import mycelium
 import mycelium_sdk.memory
-from mycelium_sdk.errors import ConfigError, InputError
+from mycelium_sdk.errors import ConfigError, InputError, PublishFailed
 from mycelium_sdk.memory import AgentMemory, AnchoringPolicy, AsyncAgentMemory, LocalVectorBackend
 
 if TYPE_CHECKING:
@@ -111,6 +112,41 @@ async def test_the_async_twin_does_the_same(world: World) -> None:
     async with AsyncAgentMemory(world.context("b")) as other:
         assert await other.rehydrate() == {"version": 1, "records": 1}
         assert await other.count() == 1
+
+
+async def test_the_async_twin_awaits_what_it_is_given(world: World) -> None:
+    blobs: dict[str, bytes] = {}
+
+    async def publish(blob: bytes) -> str:
+        await asyncio.sleep(0)
+        blobs["https://example.org/m"] = blob
+        return "https://example.org/m"
+
+    async def fetch(uri: str) -> bytes:
+        await asyncio.sleep(0)
+        return blobs[uri]
+
+    async with AsyncAgentMemory(world.context("a")) as memory:
+        await memory.remember("one")
+        assert await memory.anchor(publish=publish) == 1
+    async with AsyncAgentMemory(world.context("b")) as other:
+        assert await other.rehydrate(fetch=fetch) == {"version": 1, "records": 1}
+
+
+def test_the_plain_one_says_that_it_does_not_await(world: World) -> None:
+    async def publish(blob: bytes) -> str:
+        return "https://example.org/m"
+
+    async def fetch(uri: str) -> bytes:
+        return b""
+
+    memory = world.machine("a")
+    memory.remember("one")
+    with pytest.raises(PublishFailed, match="asynchronous"):
+        memory.anchor(publish=publish)  # type: ignore[arg-type]
+    memory.anchor(uri="https://example.org/m")
+    with pytest.raises(InputError, match="asynchronous"):
+        world.machine("b").rehydrate(fetch=fetch)  # type: ignore[arg-type]
 
 
 def test_no_method_is_missing_in_the_async_twin() -> None:

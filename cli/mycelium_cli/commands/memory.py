@@ -176,8 +176,16 @@ def rehydrate(on_conflict: str, *, trust_chain_anew: bool) -> None:
     with current.memory() as memory, progress("loading the anchored memory"):
         if trust_chain_anew:
             memory.trust_chain_anew()
+        before = memory.backend.change_counter()
         loaded = memory.rehydrate(on_conflict=on_conflict)
-    current.result(loaded, f"loaded version {loaded['version']}: {memories(loaded['records'])}")
+        changed = memory.backend.change_counter() != before
+    version, records = loaded["version"], memories(loaded["records"])
+    said = (
+        f"loaded version {version}: {records}"
+        if changed
+        else f"nothing to load: {records}, as in version {version}"
+    )
+    current.result(loaded, said)
 
 
 memory = LazyGroup(

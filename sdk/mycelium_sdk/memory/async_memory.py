@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from mycelium_sdk.memory.agent_memory import AgentMemory
@@ -20,7 +23,13 @@ if TYPE_CHECKING:
     from mycelium_sdk.memory.verification import Verification
     from mycelium_sdk.state import LastAnchor
 
-__all__ = ["AsyncAgentMemory"]
+__all__ = ["AsyncAgentMemory", "AsyncFetch", "AsyncPublish"]
+
+AsyncPublish = Callable[[bytes], Awaitable[str]]
+"""A coroutine function that stores a blob and returns its URI."""
+
+AsyncFetch = Callable[[str], Awaitable[bytes]]
+"""A coroutine function that gets a blob by its URI."""
 
 
 class AsyncAgentMemory:
@@ -83,25 +92,25 @@ class AsyncAgentMemory:
     async def anchor(
         self,
         uri: str | None = None,
-        publish: Publish | None = None,
+        publish: Publish | AsyncPublish | None = None,
         acl: bytes = b"",
         *,
         overwrite: bool = False,
     ) -> int:
-        """See `AgentMemory.anchor`. A `publish` function runs in the worker thread."""
-        return await asyncio.to_thread(self._memory.anchor, uri, publish, acl, overwrite=overwrite)
+        """See `AgentMemory.anchor`. A `publish` function may be a coroutine function."""
+        return await asyncio.to_thread(self._memory.anchor, uri, _plain(publish), acl, overwrite=overwrite)
 
     async def anchor_with_receipt(
         self,
         uri: str | None = None,
-        publish: Publish | None = None,
+        publish: Publish | AsyncPublish | None = None,
         acl: bytes = b"",
         *,
         overwrite: bool = False,
     ) -> Anchoring:
         """See `AgentMemory.anchor_with_receipt`."""
         return await asyncio.to_thread(
-            self._memory.anchor_with_receipt, uri, publish, acl, overwrite=overwrite
+            self._memory.anchor_with_receipt, uri, _plain(publish), acl, overwrite=overwrite
         )
 
     async def get_anchor(self) -> dict[str, Any] | None:
@@ -112,21 +121,27 @@ class AsyncAgentMemory:
         """See `AgentMemory.verify`."""
         return await asyncio.to_thread(self._memory.verify)
 
-    async def rehydrate(self, fetch: Fetch | None = None, on_conflict: str = "refuse") -> dict[str, int]:
-        """See `AgentMemory.rehydrate`. A `fetch` function runs in the worker thread."""
-        return await asyncio.to_thread(self._memory.rehydrate, fetch, on_conflict)
+    async def rehydrate(
+        self, fetch: Fetch | AsyncFetch | None = None, on_conflict: str = "refuse"
+    ) -> dict[str, int]:
+        """See `AgentMemory.rehydrate`. A `fetch` function may be a coroutine function."""
+        return await asyncio.to_thread(self._memory.rehydrate, _plain(fetch), on_conflict)
 
     async def trust_chain_anew(self) -> None:
         """See `AgentMemory.trust_chain_anew`."""
         await asyncio.to_thread(self._memory.trust_chain_anew)
 
-    async def on_job_complete(self, uri: str | None = None, publish: Publish | None = None) -> int | None:
+    async def on_job_complete(
+        self, uri: str | None = None, publish: Publish | AsyncPublish | None = None
+    ) -> int | None:
         """See `AgentMemory.on_job_complete`."""
-        return await asyncio.to_thread(self._memory.on_job_complete, uri, publish)
+        return await asyncio.to_thread(self._memory.on_job_complete, uri, _plain(publish))
 
-    async def heartbeat(self, uri: str | None = None, publish: Publish | None = None) -> int | None:
+    async def heartbeat(
+        self, uri: str | None = None, publish: Publish | AsyncPublish | None = None
+    ) -> int | None:
         """See `AgentMemory.heartbeat`."""
-        return await asyncio.to_thread(self._memory.heartbeat, uri, publish)
+        return await asyncio.to_thread(self._memory.heartbeat, uri, _plain(publish))
 
     @property
     def owner(self) -> str:
@@ -166,3 +181,17 @@ class AsyncAgentMemory:
 
     def __repr__(self) -> str:
         return f"Async{self._memory!r}"
+
+
+def _plain(given: Any) -> Any:
+    """What a worker thread can call: a coroutine function becomes one that waits for the event loop to run
+    it."""
+    if not inspect.iscoroutinefunction(given):
+        return given
+    loop = asyncio.get_running_loop()
+
+    @functools.wraps(given)
+    def wait(argument: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(given(argument), loop).result()
+
+    return wait

@@ -13,6 +13,7 @@ from mycelium_sdk.blobs.files import FileBlobStore
 from mycelium_sdk.blobs.uris import check_anchor_uri
 from mycelium_sdk.errors import InputError, PublishFailed
 from mycelium_sdk.files import replace_private
+from mycelium_sdk.memory.awaitables import is_asynchronous
 
 __all__ = ["Publication", "Publish", "PublishingWarning", "blob_folder", "publish_blob"]
 
@@ -94,6 +95,11 @@ def _published_by(publish: Callable[[bytes], str], blob: bytes) -> str:
             f"the publish function failed ({type(error).__name__}); nothing was anchored",
             hint="its exception is the cause shown above; mend it and anchor again",
         ) from error
+    if is_asynchronous(uri):
+        raise PublishFailed(
+            "the publish function is asynchronous; nothing was anchored",
+            hint="use AsyncAgentMemory, which awaits it, or pass a plain function",
+        )
     if not isinstance(uri, str) or not uri:
         raise PublishFailed(
             "the publish function returned no URI; nothing was anchored", hint="return the blob's URI as text"

@@ -24,6 +24,7 @@ from mycelium_sdk.errors import (
     Tampered,
     UnanchoredWrites,
 )
+from mycelium_sdk.memory.awaitables import is_asynchronous
 from mycelium_sdk.memory.publishing import blob_folder
 
 if TYPE_CHECKING:
@@ -141,6 +142,11 @@ def _called(fetch: Fetch, uri: str) -> bytes:
             f"the fetch function failed ({type(error).__name__}); nothing was loaded",
             hint="its exception is the cause shown above",
         ) from error
+    if is_asynchronous(blob):
+        raise InputError(
+            "the fetch function is asynchronous; nothing was loaded",
+            hint="use AsyncAgentMemory, which awaits it, or pass a plain function",
+        )
     if not isinstance(blob, bytes):
         raise InputError(
             "the fetch function returned no bytes", hint="return the blob exactly as it was published"
