@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    """The README's fenced blocks of one language."""
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+def blocks(language: str, page: str = README) -> list[str]:
+    """The fenced blocks of one language."""
+    return re.findall(rf"```{language}\n(.*?)```", page, flags=re.DOTALL)
 
 
 def commands() -> list[str]:
@@ -35,11 +35,14 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_python_block(environment: Path) -> None:
-    (code,) = blocks("python")
-    (passphrase,) = re.findall(r'passphrase="([^"]+)"', code)
+def test_the_python_blocks(environment: Path) -> None:
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    codes = [*blocks("python"), *blocks("python", page)]
+    (passphrase,) = set(re.findall(r'passphrase="([^"]+)"', "".join(codes)))
     Wallet.create(environment / ".mycelium" / "wallet.json", passphrase)
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+    assert len(codes) == 3
+    for code in codes:
+        subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
 def test_the_commands(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ from mycelium_sdk.errors import (
 from mycelium_sdk.memory.publishing import Publication, Publish, blob_folder, publish_blob
 from mycelium_sdk.memory.standing import Standing, standing_of
 from mycelium_sdk.state import Intent, LastAnchor, StateStore
+from mycelium_sdk.steps import Step, reached
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +135,9 @@ class Anchorer:
         """Anchor what `export` gives. See `AgentMemory.anchor` for the arguments and errors."""
         check_anchor_arguments(uri, publish, acl)
         seen = self.settle(self._trusted.look())
+        reached(Step.LOOKED)
         exported = export()
+        reached(Step.EXPORTED)
         self._refuse_burying(seen, exported, overwrite=overwrite)
         if uri is None:
             publication = publish_blob(
@@ -144,6 +147,7 @@ class Anchorer:
             # The caller says where it is; a copy of one's own makes sure that it is anywhere at all.
             blob_folder(blobs).put(exported.blob, exported.root)
             publication = Publication(uri)
+        reached(Step.PUBLISHED)
         receipt = self._send(seen, exported, publication.uri, acl)
         publication.refresh_latest(exported.blob)
         return Anchoring(receipt.version, exported.root, publication.uri, receipt)
@@ -155,6 +159,7 @@ class Anchorer:
             sent = () if signed is None else (signed.hash, signed.envelope, signed.valid_until)
             intent = Intent(exported.root, uri, expected, exported.change_counter, *sent)
             self._state.put_intent(seen.key, intent)
+            reached(Step.INTENDED if signed is None else Step.SIGNED)
 
         record(None)
         try:
@@ -165,8 +170,10 @@ class Anchorer:
             if isinstance(error, Exception):
                 self._state.drop_intent(seen.key)
             raise
+        reached(Step.SENT)
         last = LastAnchor(receipt.version, exported.root, uri, exported.change_counter, receipt.close_time)
         self._state.record(seen.key, last, ledger=receipt.ledger)
+        reached(Step.RECORDED)
         return receipt
 
     def _refuse_burying(self, seen: Sighting, exported: Export, *, overwrite: bool) -> None:

@@ -27,6 +27,7 @@ from mycelium_sdk.memory.standing import Standing, standing_of
 from mycelium_sdk.memory.trust import TrustedChain
 from mycelium_sdk.memory.verification import Verification, judge
 from mycelium_sdk.state import ChainKey, LastAnchor
+from mycelium_sdk.steps import Step, reached
 from mycelium_sdk.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -124,13 +125,16 @@ class Commitment:
             if dirty and conflict == "refuse":
                 refuse_unanchored(records)
             blob = anchored_blob(seen, fetch, state=self._state, blobs=self._ctx.home.blobs)
+            reached(Step.FETCHED)
             merging = dirty and conflict == "merge"
             wanted = merged_blob(self._ctx.address, blob, self._backend) if merging else blob
             # Refused if anything was written since the export above: it was in neither side of the merge.
             loaded = self._backend.load(wanted, max_bytes=DEFAULT_MAX_BYTES, expected_changes=counter)
+            reached(Step.LOADED)
             # A merge that added something is a write on top of the anchor.
             own_writes = 0 if canonical.root(wanted) == anchor.root else 1
             self._adopt(seen, loaded.change_counter - own_writes)
+            reached(Step.RECORDED)
             return {"version": anchor.version, "records": loaded.records}
 
     def trust_chain_anew(self) -> None:
