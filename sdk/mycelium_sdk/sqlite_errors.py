@@ -52,8 +52,14 @@ def explained(path: Path | None) -> Iterator[None]:
             raise StoreLocked(
                 f"{name} is in use by another process", hint="try again when the other process is done"
             ) from cause
-        problem, hint = _PROBLEMS.get(_primary(cause), (str(cause), None))
-        raise BackendError(f"cannot use {name}: {problem}", hint=hint) from cause
+        known = _PROBLEMS.get(_primary(cause))
+        if known is None:
+            # Neither said nor chained: SQLite and its module quote what they stumble over, memory text too.
+            raise BackendError(
+                f"cannot use {name}: it is damaged",
+                hint="move the file away, then `mycelium memory rehydrate`",
+            ) from None
+        raise BackendError(f"cannot use {name}: {known[0]}", hint=known[1]) from cause
 
 
 def _primary(error: sqlite3.Error) -> int:

@@ -10,6 +10,7 @@ chain and owner. Writes are single transactions with full synchronisation, made 
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ CREATE TABLE conflicts(
 CREATE TABLE intents(
     network TEXT NOT NULL, contract TEXT NOT NULL, owner TEXT NOT NULL, chain_id TEXT NOT NULL,
     root BLOB NOT NULL, uri TEXT NOT NULL, expected_version INTEGER NOT NULL, change_counter INTEGER NOT NULL,
-    transaction_hash TEXT, envelope TEXT, valid_until INTEGER,
+    transaction_hash TEXT, envelope TEXT, valid_until INTEGER, signed_ledger INTEGER,
     PRIMARY KEY (network, contract, owner, chain_id)
 ) WITHOUT ROWID;
 """
@@ -97,7 +98,7 @@ class LastAnchor:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The highest anchor ever verified on a chain: version, root, and the ledger it was seen at."""
+    """The highest anchor ever seen on a chain: version, root, and the ledger it was seen at."""
 
     version: int
     root: bytes
@@ -128,6 +129,7 @@ class Intent:
     transaction_hash: str | None = None
     envelope: str | None = None
     valid_until: int | None = None
+    signed_ledger: int | None = None
 
 
 class StateStore:
@@ -141,12 +143,25 @@ class StateStore:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.RLock()
-        self._connection = open_private_sqlite(path, timeout=_BUSY_SECONDS)
+        self._inherited: list[sqlite3.Connection] = []
+        self._open()
+
+    def _open(self) -> None:
+        self._process = os.getpid()
+        self._connection = open_private_sqlite(self._path, timeout=_BUSY_SECONDS)
         try:
             self._prepare()
         except BaseException:
             self._connection.close()
             raise
+
+    def _leave_to_parent(self) -> None:
+        """In a forked child: a connection of its own, since to use or close the parent's would harm its
+        file."""
+        if self._process != os.getpid():
+            self._lock = threading.RLock()  # a thread that only the parent has may hold the old one
+            self._inherited.append(self._connection)
+            self._open()
 
     def close(self) -> None:
         """Close the file. Closing twice is harmless."""
@@ -180,13 +195,15 @@ class StateStore:
         )
         return None if row is None else ChainKey(network, contract, owner, row[0])
 
-    def known_chain_ids(self, key: ChainKey) -> set[str]:
-        """The ids of all chains of this network, contract and owner that something was verified on."""
+    def known(self, network: str, contract: str, owner: str) -> dict[str, Mark]:
+        """The highest anchor seen on each chain of this network, contract and owner, by chain id."""
         with self._reading() as connection:
             rows = connection.execute(
-                "SELECT chain_id FROM marks WHERE network = ? AND contract = ? AND owner = ?", key.values[:3]
+                "SELECT chain_id, version, root, ledger FROM marks"
+                " WHERE network = ? AND contract = ? AND owner = ?",
+                (network, contract, owner),
             ).fetchall()
-        return {str(row[0]) for row in rows}
+        return {chain_id: Mark(*mark) for chain_id, *mark in rows}
 
     def record(self, key: ChainKey, anchor: LastAnchor, *, ledger: int) -> None:
         """Settle: the memory is based on `anchor`, verified at `ledger`.
@@ -194,14 +211,22 @@ class StateStore:
         An intent that this anchor fulfils or overtakes is done with; one for a later version stays.
         """
         with self._writing() as connection:
+            # Another process may have recorded a newer one meanwhile, which stands.
             connection.execute(
-                "INSERT OR REPLACE INTO last_anchors VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO last_anchors VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+                " version = excluded.version, root = excluded.root, uri = excluded.uri,"
+                " change_counter = excluded.change_counter, anchored_at = excluded.anchored_at,"
+                " updated_at = excluded.updated_at WHERE excluded.version >= version",
                 (
                     *key.values, anchor.version, anchor.root, anchor.uri,
                     anchor.change_counter, anchor.anchored_at, time.time(),
                 ),
             )  # fmt: skip
-            self._raise_mark(connection, key, Mark(anchor.version, anchor.root, ledger), anchor.uri)
+            self._raise_mark(connection, key, Mark(anchor.version, anchor.root, ledger))
+            connection.execute(
+                "INSERT OR REPLACE INTO known_anchors VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*key.values, anchor.version, anchor.root, anchor.uri),
+            )
             connection.execute(
                 f"DELETE FROM intents WHERE {_WHERE} AND expected_version < ?",
                 (*key.values, anchor.version),
@@ -210,14 +235,14 @@ class StateStore:
     # -- the high-water mark
 
     def mark(self, key: ChainKey) -> Mark | None:
-        """The highest anchor ever verified on this chain."""
+        """The highest anchor ever seen on this chain."""
         row = self._row(f"SELECT version, root, ledger FROM marks WHERE {_WHERE}", key.values)
         return None if row is None else Mark(*row)
 
-    def raise_mark(self, key: ChainKey, mark: Mark, uri: str | None) -> None:
-        """Remember that `mark` was verified. It never moves down."""
+    def raise_mark(self, key: ChainKey, mark: Mark) -> None:
+        """Remember that `mark` was seen. It never moves down."""
         with self._writing() as connection:
-            self._raise_mark(connection, key, mark, uri)
+            self._raise_mark(connection, key, mark)
 
     def known_anchor(self, key: ChainKey, root: bytes) -> KnownAnchor | None:
         """The newest anchor with this root that was ever verified on this chain."""
@@ -246,10 +271,11 @@ class StateStore:
     def forget_chain(self, key: ChainKey) -> None:
         """Drop the marks of every chain of this network, contract and owner, on a person's explicit word.
 
-        What the memory was based on is dropped with them; the evidence of conflicts stays.
+        What the memory was based on is dropped with them. The roots that were verified, and the evidence of
+        conflicts, stay.
         """
         with self._writing() as connection:
-            for table in ("marks", "last_anchors", "known_anchors", "intents"):
+            for table in ("marks", "last_anchors", "intents"):
                 connection.execute(
                     f"DELETE FROM {table} WHERE network = ? AND contract = ? AND owner = ?",
                     key.values[:3],
@@ -260,7 +286,8 @@ class StateStore:
     def intent(self, key: ChainKey) -> Intent | None:
         """The anchoring in flight on this chain."""
         row = self._row(
-            "SELECT root, uri, expected_version, change_counter, transaction_hash, envelope, valid_until"
+            "SELECT root, uri, expected_version, change_counter, transaction_hash, envelope, valid_until,"
+            " signed_ledger"
             f" FROM intents WHERE {_WHERE}",
             key.values,
         )
@@ -270,10 +297,11 @@ class StateStore:
         """Record what is about to be sent, durably, replacing an earlier intent of this chain."""
         with self._writing() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     *key.values, intent.root, intent.uri, intent.expected_version,
                     intent.change_counter, intent.transaction_hash, intent.envelope, intent.valid_until,
+                    intent.signed_ledger,
                 ),
             )  # fmt: skip
 
@@ -316,17 +344,13 @@ class StateStore:
         return application, version, tables
 
     @staticmethod
-    def _raise_mark(connection: sqlite3.Connection, key: ChainKey, mark: Mark, uri: str | None) -> None:
+    def _raise_mark(connection: sqlite3.Connection, key: ChainKey, mark: Mark) -> None:
         connection.execute(
             "INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET version = excluded.version, root = excluded.root,"
             " ledger = excluded.ledger, updated_at = excluded.updated_at"
             " WHERE excluded.version > version OR (excluded.version = version AND excluded.ledger > ledger)",
             (*key.values, mark.version, mark.root, mark.ledger, time.time()),
-        )
-        connection.execute(
-            "INSERT OR REPLACE INTO known_anchors VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*key.values, mark.version, mark.root, uri),
         )
 
     def _row(self, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -336,11 +360,13 @@ class StateStore:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
+        self._leave_to_parent()
         with self._lock, explained(self._path):
             yield self._connection
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
+        self._leave_to_parent()
         with self._lock, explained(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:

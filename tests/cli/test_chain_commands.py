@@ -112,11 +112,11 @@ def test_publishing_to_a_file_keeps_a_copy_of_the_latest(cli: Cli) -> None:
     assert Path("mem.json").read_bytes() == named.read_bytes()
 
 
-def test_a_given_uri_is_anchored_and_nothing_is_published(cli: Cli, own_home: Path) -> None:
+def test_a_given_uri_is_anchored_and_a_copy_is_kept(cli: Cli, own_home: Path) -> None:
     cli("memory", "remember", "one")
     done = cli("memory", "anchor", "--uri", "https://example.org/memory.json", "--json").json
     assert done["uri"] == "https://example.org/memory.json"
-    assert list((own_home / "blobs").iterdir()) == []
+    assert [path.name for path in (own_home / "blobs").iterdir()] == [f"{done['root']}.json"]
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from mycelium_sdk.errors import InputError, PublishFailed, UnanchoredWrites, VersionConflict
+from mycelium_sdk.errors import InputError, PublishFailed, Tampered, UnanchoredWrites, VersionConflict
+from mycelium_sdk.memory.publishing import PublishingWarning
 from mycelium_sdk.state import ChainKey, Intent, StateStore
+from mycelium_sdk.steps import Step, observed
 from mycelium_sdk.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -277,3 +280,82 @@ def test_a_crash_between_signing_and_sending_is_finished_by_the_next_run(
     assert restarted.get_anchor() is None
     assert restarted.anchor(uri="https://example.org/next") == 2
     assert restarted.verify()
+
+
+def test_one_write_and_many_jobs_make_one_anchor(world: World) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    versions: list[int | None] = []
+    threads = [threading.Thread(target=lambda: versions.append(memory.on_job_complete())) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(version for version in versions if version) == [1]
+
+
+def test_a_publish_function_may_look_but_not_anchor(world: World) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    verdicts: list[str] = []
+
+    def look(blob: bytes) -> str:
+        thread = threading.Thread(target=lambda: verdicts.append(memory.verify().verdict))
+        thread.start()
+        thread.join()
+        return "https://example.org/m"
+
+    assert memory.anchor(publish=look) == 1
+    assert verdicts == ["NOT_ANCHORED"]
+
+    def recurse(blob: bytes) -> str:
+        memory.anchor()
+        return "https://example.org/m"
+
+    with pytest.raises(PublishFailed) as caught:
+        memory.anchor(publish=recurse)
+    assert isinstance(caught.value.__cause__, InputError)
+    assert memory.anchor() == 2
+
+
+@pytest.mark.parametrize("content", [b"notes", b"", b'{"owner":"GOTHER","records":[]}'])
+def test_a_file_of_another_kind_is_never_replaced(world: World, tmp_path: Path, content: bytes) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    (tmp_path / "mine.txt").write_bytes(content)
+    (tmp_path / "link.json").symlink_to(tmp_path / "mine.txt")
+    for name in ("mine.txt", "link.json"):
+        with pytest.raises(PublishFailed, match="not touched"):
+            memory.anchor(publish=str(tmp_path / name))
+    assert (tmp_path / "mine.txt").read_bytes() == content
+    assert memory.get_anchor() is None
+
+
+def test_a_copy_that_cannot_be_renewed_does_not_hide_the_anchor(world: World, tmp_path: Path) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+
+    def spoil(step: Step) -> None:
+        if step is Step.SENT:
+            (tmp_path / "mem.json").mkdir()
+
+    with observed(spoil), pytest.warns(PublishingWarning, match="is anchored"):
+        assert memory.anchor(publish=str(tmp_path / "mem.json")) == 1
+    assert memory.verify()
+
+
+def test_rows_that_make_no_canonical_blob_are_not_anchored(world: World) -> None:
+    memory = world.machine("a")
+    memory.remember("aaa")
+    memory.remember("bbb")
+    path = memory.context.home.memory_file(memory.owner)
+    memory.close()
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE memories SET fragment = replace(fragment, 'aaa', 'zzz')")
+    connection.commit()
+    connection.close()
+    memory = world.machine("a")
+    memory.remember("ccc")
+    with pytest.raises(Tampered):
+        memory.anchor()
+    assert memory.get_anchor() is None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mycelium_sdk.errors import InputError, PublishFailed
+from mycelium_sdk.errors import InputError, MyceliumError, PublishFailed
 from mycelium_sdk.memory.publishing import Publication, Publish, PublishingWarning, publish_blob
 
 if TYPE_CHECKING:
@@ -89,11 +89,20 @@ def test_a_function_that_gives_a_presigned_uri_is_refused(tmp_path: Path) -> Non
         published(tmp_path, lambda _: "https://b/k?X-Amz-Signature=1")
 
 
-@pytest.mark.parametrize("text", ["", "  ", "https://host/put", "s3://bucket/key"])
-def test_other_strings_are_refused(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    "given",
+    ["", "  ", "https://host/put", "s3://bucket/key", "a\0b", 3, b"bytes", "~nobody-of-that-name/m.json"],
+)
+def test_other_things_are_refused(tmp_path: Path, given: object) -> None:
     with pytest.raises(InputError) as caught:
-        published(tmp_path, text)
+        published(tmp_path, given)  # type: ignore[arg-type]
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("prefix", ["", "file:///"])
+def test_a_name_that_is_too_long_fails_with_an_error_of_the_tree(tmp_path: Path, prefix: str) -> None:
+    with pytest.raises(MyceliumError):
+        published(tmp_path, prefix + "x" * 300)
 
 
 def test_a_missing_folder_fails_with_the_fix(tmp_path: Path) -> None:

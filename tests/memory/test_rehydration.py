@@ -19,6 +19,7 @@ from mycelium_sdk.errors import (
     UnanchoredWrites,
     WrongOwner,
 )
+from mycelium_sdk.memory import AnchoringPolicy
 from mycelium_sdk.records import Record
 from mycelium_sdk.verdicts import Verdict
 
@@ -230,3 +231,31 @@ def test_a_write_made_while_loading_is_not_lost(world: World) -> None:
     with pytest.raises(UnanchoredWrites):
         second.rehydrate(fetch=fetch)
     assert contents(second) == {"meanwhile"}
+
+
+def test_fetch_is_asked_also_where_the_anchor_has_no_address(world: World) -> None:
+    blob = canonical.encode(world.wallet.address, [Record("one", ())])
+    context = world.context("a")
+    for uri in (b"", b"\xff"):
+        context.anchor_client().set_anchor(context.keypair(), canonical.root(blob), uri)
+        asked: list[str] = []
+
+        def fetch(address: str, asked: list[str] = asked) -> bytes:
+            asked.append(address)
+            return blob
+
+        fresh = world.machine(f"machine {len(uri)}")
+        assert fresh.rehydrate(fetch=fetch)["records"] == 1
+        assert asked == [""]
+
+
+def test_a_merge_counts_as_so_many_writes(world: World) -> None:
+    first = world.machine("a")
+    first.remember("anchored")
+    first.anchor()
+    policy = AnchoringPolicy(heartbeat_seconds=0, min_writes=5)
+    second = world.machine("b", policy=policy)
+    for number in range(5):
+        second.remember(f"only here {number}")
+    second.rehydrate(on_conflict="merge")
+    assert second.heartbeat() == 2

@@ -30,7 +30,7 @@ def anchor(version: int, counter: int = 0) -> LastAnchor:
 
 
 def intent(expected: int, transaction_hash: str | None = None) -> Intent:
-    sent = () if transaction_hash is None else (transaction_hash, "AAAA", 99)
+    sent = () if transaction_hash is None else (transaction_hash, "AAAA", 99, 40)
     return Intent(root(expected + 1), "", expected, 7, *sent)
 
 
@@ -47,19 +47,27 @@ def test_facts_survive_closing_and_are_per_chain(tmp_path: Path) -> None:
         assert state.last_anchor(OTHER_CHAIN) is None
         assert state.mark(OTHER_CHAIN) is None
         assert state.intent(OTHER_CHAIN) is None
-        assert state.known_chain_ids(OTHER_CHAIN) == {"aa"}
+        assert state.known(*KEY.values[:3]) == {"aa": Mark(3, root(3), 40)}
 
 
 def test_the_mark_never_moves_down(tmp_path: Path) -> None:
     with StateStore(tmp_path / "state.db") as state:
-        state.raise_mark(KEY, Mark(5, root(5), 50), None)
-        state.raise_mark(KEY, Mark(4, root(4), 60), None)
+        state.raise_mark(KEY, Mark(5, root(5), 50))
+        state.raise_mark(KEY, Mark(4, root(4), 60))
         assert state.mark(KEY) == Mark(5, root(5), 50)
-        state.raise_mark(KEY, Mark(5, root(5), 70), None)
+        state.raise_mark(KEY, Mark(5, root(5), 70))
         assert state.mark(KEY) == Mark(5, root(5), 70)
         state.record(KEY, anchor(2), ledger=80)
         assert state.mark(KEY) == Mark(5, root(5), 70)
-        assert state.known_anchor(KEY, root(4)) == KnownAnchor(4, root(4), None)
+        assert state.known_anchor(KEY, root(4)) is None
+        assert state.known_anchor(KEY, root(2)) == KnownAnchor(2, root(2), "file:///2")
+
+
+def test_what_the_memory_is_based_on_never_moves_down(tmp_path: Path) -> None:
+    with StateStore(tmp_path / "state.db") as state:
+        state.record(KEY, anchor(5, counter=9), ledger=80)
+        state.record(KEY, anchor(4, counter=7), ledger=81)
+        assert state.last_anchor(KEY) == anchor(5, counter=9)
 
 
 def test_recording_settles_only_the_intents_it_overtakes(tmp_path: Path) -> None:
@@ -86,7 +94,8 @@ def test_forgetting_a_chain_keeps_the_evidence(tmp_path: Path) -> None:
         state.forget_chain(KEY)
         assert state.mark(KEY) is None
         assert state.last_anchor(KEY) is None
-        assert state.known_chain_ids(KEY) == set()
+        assert state.known(*KEY.values[:3]) == {}
+        assert state.known_anchor(KEY, root(2)) is not None
         assert state.evidence_count(KEY) == 1
 
 
@@ -137,7 +146,7 @@ def test_bytes_that_are_no_database_are_refused(tmp_path: Path) -> None:
 def _write_many(path: Path, first: int) -> None:
     with StateStore(path) as state:
         for version in range(first, first + 25):
-            state.raise_mark(KEY, Mark(version, root(version), version), None)
+            state.record(KEY, anchor(version), ledger=version)
 
 
 def test_several_processes_open_and_write_at_once(tmp_path: Path) -> None:
@@ -168,3 +177,18 @@ def test_what_was_written_outlives_a_killed_process(tmp_path: Path) -> None:
     assert worker.exitcode == -signal.SIGKILL
     with StateStore(path) as state:
         assert state.intent(KEY) == intent(1, "beef")
+
+
+def test_a_forked_child_has_a_connection_of_its_own(tmp_path: Path) -> None:
+    with StateStore(tmp_path / "state.db") as state:
+        state.record(KEY, anchor(1), ledger=1)
+        inherited = state._connection
+        child = os.fork()
+        if child == 0:
+            state.record(KEY, anchor(2), ledger=2)
+            own = state._connection is not inherited
+            os._exit(0 if own and state.last_anchor(KEY) == anchor(2) else 1)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert state.last_anchor(KEY) == anchor(2)
+        assert state._connection is inherited

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -112,8 +114,9 @@ def test_a_chain_that_goes_back_is_a_rollback(world: World) -> None:
         memory.anchor()
     with pytest.raises((Rollback, ChainReset)):
         memory.rehydrate()
-    memory.trust_chain_anew()
+    assert memory.trust_chain_anew()
     assert memory.verify().verdict is Verdict.DIVERGED
+    assert not memory.trust_chain_anew()
 
 
 def test_a_chain_that_started_anew_is_said_plainly(world: World) -> None:
@@ -238,5 +241,53 @@ def test_a_changed_memory_is_not_anchored_and_loading_mends_it(world: World) -> 
     assert memory.verify().verdict is Verdict.TAMPERED
     with pytest.raises(Tampered, match="behind its back"):
         memory.anchor()
-    memory.rehydrate()
+    with pytest.raises(Tampered, match="nothing was loaded"):
+        memory.rehydrate()
+    memory.rehydrate(on_conflict="replace")
     assert memory.verify()
+    assert memory.count() == 2
+
+
+def test_a_chain_that_was_seen_further_is_not_believed_when_it_goes_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An anchor counts from the moment it was seen, not only once its memory was loaded."""
+    memory = anchored(world)
+    other = world.machine("b")
+    other.rehydrate()
+    older = memory.get_anchor()
+    other.remember("three")
+    other.anchor()
+    assert memory.verify().verdict is Verdict.DIVERGED
+    desk = type(memory._commitment._desk)
+    stale = memory._commitment._desk._opened().get_anchor(memory.owner)
+    assert stale is not None
+    assert older is not None
+    old = replace(stale, version=1, root=older["root"])
+    monkeypatch.setattr(desk, "get_anchor", lambda *_: old)
+    assert memory.verify().verdict is Verdict.ROLLBACK
+
+
+def test_looking_while_another_thread_anchors_sees_no_contradiction(world: World) -> None:
+    memory = anchored(world)
+    problems: list[BaseException] = []
+    done = threading.Event()
+
+    def look() -> None:
+        try:
+            while not done.is_set():
+                memory.get_anchor()
+                assert memory.verify().verdict in (Verdict.IN_SYNC, Verdict.AHEAD)
+        except BaseException as problem:  # noqa: BLE001 - shown by the main thread
+            problems.append(problem)
+
+    threads = [threading.Thread(target=look) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for number in range(25):
+        memory.remember(f"more {number}")
+        memory.anchor()
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert problems == []

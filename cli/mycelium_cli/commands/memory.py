@@ -20,7 +20,7 @@ _CHAIN = (*_STORE, "--rpc-url", "--anchor-address")
 _TRUST_ANEW = click.Option(
     ["--trust-chain-anew"],
     is_flag=True,
-    help="First forget what was verified on this chain before: for a chain that was reset on purpose.",
+    help="Where the chain contradicts what was seen before (it was reset on purpose), believe the chain.",
 )
 
 
@@ -44,9 +44,11 @@ def remember(text: str, tags: tuple[str, ...], session: str | None) -> None:
     and no passphrase; on the network `local` a missing wallet is made.
     """
     from mycelium_cli.stdin import text_argument
+    from mycelium_sdk.records import Record
 
     current = current_session()
     content = text_argument(text, "the text")
+    Record.from_input(content, tags)  # refused before a wallet is made for it
     with current.memory(make_wallet=True) as memory, progress("remembering"):
         memory_id = memory.remember(content, tags, session)
     current.result({"id": memory_id}, f"remembered, id {memory_id}")
@@ -120,10 +122,13 @@ def anchor(publish: str | None, uri: str | None, *, overwrite: bool, trust_chain
     Prints version, root, URI, transaction, fee and time taken. On the network `local` account and contract
     are made by themselves at the first anchor.
     """
+    from mycelium_sdk.memory.anchoring import check_anchor_arguments
+
     current = current_session()
     with current.memory(make_wallet=True, signs=True) as memory, progress("anchoring"):
         memory.context.keypair()  # a wrong passphrase shows before anything is published
         started = time.perf_counter()
+        check_anchor_arguments(uri, publish, b"")
         if trust_chain_anew:
             memory.trust_chain_anew()
         done = memory.anchor_with_receipt(uri, publish, overwrite=overwrite)

@@ -159,7 +159,9 @@ class AgentMemory:
         overwrite: bool = False,
     ) -> Anchoring:
         """The same as `anchor`, giving root, URI and the transaction's receipt as well."""
-        return self._commitment.anchor(uri, publish, acl, overwrite=overwrite)
+        done = self._commitment.anchor(uri, publish, acl, overwrite=overwrite)
+        assert done is not None  # noqa: S101 - it was wanted
+        return done
 
     def get_anchor(self) -> dict[str, Any] | None:
         """What the chain holds for this owner: root, uri, acl, version, previous, timestamp; None if nothing.
@@ -193,25 +195,33 @@ class AgentMemory:
         """
         return self._commitment.rehydrate(fetch, on_conflict)
 
-    def trust_chain_anew(self) -> None:
-        """Forget what was verified on this network and contract, and start from what the chain serves now.
+    def trust_chain_anew(self) -> bool:
+        """Forget what was seen on this network and contract, and start from what the chain serves now.
 
-        The explicit word after CHAIN_RESET, ROLLBACK or FORK. Evidence of what was contradicted is kept. The
-        memory itself is not touched.
+        The explicit word after CHAIN_RESET, ROLLBACK or FORK; without such a contradiction nothing is
+        forgotten and the answer is False. Evidence of what was contradicted is kept. The memory itself is not
+        touched.
         """
-        self._commitment.trust_chain_anew()
+        return self._commitment.trust_chain_anew()
 
     # -- anchoring by policy
 
     def on_job_complete(self, uri: str | None = None, publish: Publish | None = None) -> int | None:
         """Anchor iff there are writes that are not anchored; the version, or None."""
-        return self.anchor(uri, publish) if self.is_dirty else None
+        if not self.is_dirty:
+            return None
+        done = self._commitment.anchor(uri, publish, b"", overwrite=False, wanted=lambda: self.is_dirty)
+        return None if done is None else done.version
 
     def heartbeat(self, uri: str | None = None, publish: Publish | None = None) -> int | None:
         """Anchor iff dirty and the policy says it is due; the version, or None."""
-        if not self.is_dirty or not self._commitment.heartbeat_due(self.last_anchor):
+        if not self._heartbeat_due():
             return None
-        return self.anchor(uri, publish)
+        done = self._commitment.anchor(uri, publish, b"", overwrite=False, wanted=self._heartbeat_due)
+        return None if done is None else done.version
+
+    def _heartbeat_due(self) -> bool:
+        return self.is_dirty and self._commitment.heartbeat_due(self.last_anchor)
 
     # -- about itself
 

@@ -11,12 +11,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from mycelium_sdk import canonical
 from mycelium_sdk.blobs.uris import check_anchor_uri
 from mycelium_sdk.chain.anchors import MAX_ACL_BYTES
 from mycelium_sdk.chain.base import SignedTransaction
 from mycelium_sdk.errors import (
     ContractFailed,
     InputError,
+    NonCanonical,
     Rollback,
     Tampered,
     TransactionFailed,
@@ -82,7 +84,8 @@ class Anchoring:
 class Anchorer:
     """Moves one owner's anchor. Callers hold the home folder's anchoring lock."""
 
-    def __init__(self, trusted: TrustedChain, writer: AnchorWriter, state: StateStore) -> None:
+    def __init__(self, trusted: TrustedChain, writer: AnchorWriter, state: StateStore, owner: str) -> None:
+        self._owner = owner
         self._trusted = trusted
         self._writer = writer
         self._state = state
@@ -104,6 +107,11 @@ class Anchorer:
                 self._writer.resume(signed)
             except (TransactionFailed, ContractFailed):
                 pass  # it can never take effect
+            except Unsettled:
+                # The server's history may begin after it. Once it can no longer be applied, the anchor tells
+                # all the same: it is not there, or others came after it.
+                if seen.close_time <= signed.valid_until:
+                    raise
             else:
                 seen = self._trusted.look()
                 if self.recognise(seen):
@@ -133,11 +141,11 @@ class Anchorer:
         public_network: bool,
     ) -> Anchoring:
         """Anchor what `export` gives. See `AgentMemory.anchor` for the arguments and errors."""
-        check_anchor_arguments(uri, publish, acl)
         seen = self.settle(self._trusted.look())
         reached(Step.LOOKED)
         exported = export()
         reached(Step.EXPORTED)
+        self._require_loadable(exported)
         self._refuse_burying(seen, exported, overwrite=overwrite)
         if uri is None:
             publication = publish_blob(
@@ -156,7 +164,11 @@ class Anchorer:
         expected = seen.version
 
         def record(signed: SignedTransaction | None) -> None:
-            sent = () if signed is None else (signed.hash, signed.envelope, signed.valid_until)
+            sent = (
+                ()
+                if signed is None
+                else (signed.hash, signed.envelope, signed.valid_until, signed.signed_ledger)
+            )
             intent = Intent(exported.root, uri, expected, exported.change_counter, *sent)
             self._state.put_intent(seen.key, intent)
             reached(Step.INTENDED if signed is None else Step.SIGNED)
@@ -175,6 +187,17 @@ class Anchorer:
         self._state.record(seen.key, last, ledger=receipt.ledger)
         reached(Step.RECORDED)
         return receipt
+
+    def _require_loadable(self, exported: Export) -> None:
+        """Refuse to anchor what nobody could load: rows that were edited may make no canonical blob."""
+        try:
+            for _ in canonical.parse(exported.blob, self._owner, max_bytes=len(exported.blob)):
+                pass
+        except NonCanonical as error:
+            raise Tampered(
+                "the memory's rows were changed behind its back: they make no canonical blob",
+                hint="load what is anchored: `mycelium memory rehydrate --on-conflict replace`",
+            ) from error
 
     def _refuse_burying(self, seen: Sighting, exported: Export, *, overwrite: bool) -> None:
         """Refuse unless the memory is based on what the chain holds now, and is what was written."""
@@ -241,4 +264,6 @@ def _settled(intent: Intent, timestamp: int | None) -> LastAnchor:
 def _signed(intent: Intent) -> SignedTransaction | None:
     if intent.transaction_hash is None or intent.envelope is None or intent.valid_until is None:
         return None
-    return SignedTransaction(intent.transaction_hash, intent.envelope, intent.valid_until)
+    return SignedTransaction(
+        intent.transaction_hash, intent.envelope, intent.valid_until, intent.signed_ledger or 0
+    )

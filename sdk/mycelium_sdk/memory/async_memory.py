@@ -127,9 +127,9 @@ class AsyncAgentMemory:
         """See `AgentMemory.rehydrate`. A `fetch` function may be a coroutine function."""
         return await asyncio.to_thread(self._memory.rehydrate, _plain(fetch), on_conflict)
 
-    async def trust_chain_anew(self) -> None:
+    async def trust_chain_anew(self) -> bool:
         """See `AgentMemory.trust_chain_anew`."""
-        await asyncio.to_thread(self._memory.trust_chain_anew)
+        return await asyncio.to_thread(self._memory.trust_chain_anew)
 
     async def on_job_complete(
         self, uri: str | None = None, publish: Publish | AsyncPublish | None = None

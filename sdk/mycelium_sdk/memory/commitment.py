@@ -12,13 +12,20 @@ from mycelium_sdk import canonical
 from mycelium_sdk.assembly import AnchorDesk
 from mycelium_sdk.blobs.base import DEFAULT_MAX_BYTES
 from mycelium_sdk.chain.base import EntryStatus
-from mycelium_sdk.errors import ChainReset, Fork, Rollback
-from mycelium_sdk.memory.anchoring import OLDER_THAN_ITS_ANCHOR, Anchorer, Anchoring, Export
+from mycelium_sdk.errors import ChainReset, Fork, InputError, Rollback, Tampered
+from mycelium_sdk.memory.anchoring import (
+    OLDER_THAN_ITS_ANCHOR,
+    Anchorer,
+    Anchoring,
+    Export,
+    check_anchor_arguments,
+)
 from mycelium_sdk.memory.locking import exclusive
 from mycelium_sdk.memory.policy import AnchoringPolicy
 from mycelium_sdk.memory.rehydration import (
     anchored_blob,
     checked_conflict,
+    held,
     merged_blob,
     refuse_unanchored,
     require_anchor,
@@ -31,7 +38,7 @@ from mycelium_sdk.steps import Step, reached
 from mycelium_sdk.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from mycelium_sdk.backends.base import BaseBackend
     from mycelium_sdk.context import AgentContext
@@ -42,12 +49,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Commitment"]
 
+_VERIFY_ATTEMPTS = 5
+
 
 class Commitment:
     """What `AgentMemory` does with a chain; its methods say what they take, give and raise.
 
-    One procedure at a time: threads wait for each other, and processes that anchor or load from the same home
-    folder do too.
+    Threads and processes of one home folder anchor and load one after the other; looking and verifying wait
+    for nobody.
     """
 
     def __init__(
@@ -63,19 +72,33 @@ class Commitment:
         self._state = state
         self._policy = AnchoringPolicy() if policy is None else policy
         self._desk = AnchorDesk(ctx, anchor_address)
-        self._trusted = TrustedChain(self._desk, state, ctx.address, self._desk.witnesses)
-        self._anchorer = Anchorer(self._trusted, self._desk, state)
-        self._lock = threading.RLock()
+        self._trusted = TrustedChain(
+            self._desk, state, ctx.address, ctx.network.passphrase, self._desk.witnesses
+        )
+        self._anchorer = Anchorer(self._trusted, self._desk, state, ctx.address)
+        self._lock = threading.Lock()
+        self._holder: int | None = None
 
     def look(self) -> Sighting:
         """The anchor on the chain, checked against what was verified before."""
         return self._trusted.look()
 
-    def anchor(self, uri: str | None, publish: Publish | None, acl: bytes, *, overwrite: bool) -> Anchoring:
-        """See `AgentMemory.anchor`."""
+    def anchor(
+        self,
+        uri: str | None,
+        publish: Publish | None,
+        acl: bytes,
+        *,
+        overwrite: bool,
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> Anchoring | None:
+        """See `AgentMemory.anchor`. None if `wanted`, asked when nobody else is anchoring, says no."""
         if publish is None and uri is None:
-            publish = self._ctx.configuration.memory.publish
+            publish = self._configured_publish()
+        check_anchor_arguments(uri, publish, acl)
         with self._alone():
+            if not wanted():
+                return None
             return self._anchorer.anchor(
                 self._export,
                 uri=uri,
@@ -87,28 +110,45 @@ class Commitment:
             )
 
     def verify(self) -> Verification:
-        """See `AgentMemory.verify`."""
-        with self._lock:
-            root, records, counter = self._export_root()
-            try:
-                seen = self._trusted.look()
-            except (ChainReset, Rollback, Fork) as error:
-                return Verification(error.verdict or Verdict.DIVERGED, root, records, None, (error.message,))
-            owner = self._ctx.address
-            status = self._desk.entry_state(owner).status if seen.anchor else EntryStatus.ABSENT
-            last = self._settled_last(seen)
-            verdict = judge(
-                local_root=root,
-                standing=standing_of(root, counter, last),
-                anchor=seen.anchor,
-                last=last,
-                archived=status is EntryStatus.ARCHIVED,
-            )
-            if verdict is Verdict.IN_SYNC:
-                self._adopt(seen, counter)
-            warnings = ("the anchor's time to live ends soon",) if status is EntryStatus.EXPIRING else ()
-            advice = OLDER_THAN_ITS_ANCHOR if verdict is Verdict.ROLLBACK else None
-            return Verification(verdict, root, records, seen.anchor, warnings, advice)
+        """See `AgentMemory.verify`.
+
+        Takes no lock, so that it answers while a blob is being published; what another thread or process does
+        meanwhile would look like a contradiction, so the answer counts only if nothing was done.
+        """
+        for _ in range(_VERIFY_ATTEMPTS):
+            before = self._progress()
+            answer = self._verify_once()
+            if answer or self._progress() == before:
+                return answer
+        return answer
+
+    def _progress(self) -> tuple[object, ...]:
+        """What changes when somebody writes, anchors or loads here."""
+        passphrase, contract = self._ctx.network.passphrase, self._desk.contract_id
+        key = self._state.newest_chain(passphrase, contract, self._ctx.address)
+        last = None if key is None else self._state.last_anchor(key)
+        return last, None if key is None else self._state.intent(key), self._backend.change_counter()
+
+    def _verify_once(self) -> Verification:
+        root, records, counter = self._export_root()
+        try:
+            seen = self._trusted.look()
+        except (ChainReset, Rollback, Fork) as error:
+            return Verification(error.verdict or Verdict.DIVERGED, root, records, None, (error.message,))
+        status = self._desk.entry_state(self._ctx.address).status if seen.anchor else EntryStatus.ABSENT
+        last = self._settled_last(seen)
+        verdict = judge(
+            local_root=root,
+            standing=standing_of(root, counter, last),
+            anchor=seen.anchor,
+            last=last,
+            archived=status is EntryStatus.ARCHIVED,
+        )
+        if verdict is Verdict.IN_SYNC:
+            self._adopt(seen, counter)
+        warnings = ("the anchor's time to live ends soon",) if status is EntryStatus.EXPIRING else ()
+        advice = OLDER_THAN_ITS_ANCHOR if verdict is Verdict.ROLLBACK else None
+        return Verification(verdict, root, records, seen.anchor, warnings, advice)
 
     def rehydrate(self, fetch: Fetch | None, on_conflict: str) -> dict[str, int]:
         """See `AgentMemory.rehydrate`."""
@@ -121,27 +161,31 @@ class Commitment:
             if root == anchor.root:
                 self._adopt(seen, counter)
                 return {"version": anchor.version, "records": records}
-            dirty = self._holds_unanchored_writes(seen, root, records, standing_of(root, counter, last))
-            if dirty and conflict == "refuse":
-                refuse_unanchored(records)
+            if conflict == "refuse":
+                self._refuse_losing(seen, root, records, standing_of(root, counter, last))
             blob = anchored_blob(seen, fetch, state=self._state, blobs=self._ctx.home.blobs)
             reached(Step.FETCHED)
-            merging = dirty and conflict == "merge"
+            merging = conflict == "merge"
             wanted = merged_blob(self._ctx.address, blob, self._backend) if merging else blob
             # Refused if anything was written since the export above: it was in neither side of the merge.
             loaded = self._backend.load(wanted, max_bytes=DEFAULT_MAX_BYTES, expected_changes=counter)
             reached(Step.LOADED)
-            # A merge that added something is a write on top of the anchor.
-            own_writes = 0 if canonical.root(wanted) == anchor.root else 1
+            # What a merge added counts as written on top of the anchor.
+            own_writes = 0 if canonical.root(wanted) == anchor.root else max(1, loaded.records - held(blob))
             self._adopt(seen, loaded.change_counter - own_writes)
             reached(Step.RECORDED)
             return {"version": anchor.version, "records": loaded.records}
 
-    def trust_chain_anew(self) -> None:
+    def trust_chain_anew(self) -> bool:
         """See `AgentMemory.trust_chain_anew`."""
         key = ChainKey(self._ctx.network.passphrase, self._desk.contract_id, self._ctx.address)
         with self._alone():
-            self._state.forget_chain(key)
+            try:
+                self._trusted.look()
+            except (ChainReset, Rollback, Fork):
+                self._state.forget_chain(key)
+                return True
+            return False
 
     def heartbeat_due(self, last: LastAnchor | None) -> bool:
         """Whether the policy wants a dirty memory anchored now.
@@ -170,13 +214,25 @@ class Commitment:
             root = canonical.root(canonical.write_blob(self._ctx.address, view.fragments()))
             return root, view.stats.records, view.stats.change_counter
 
-    def _holds_unanchored_writes(self, seen: Sighting, root: bytes, records: int, standing: Standing) -> bool:
-        """Whether loading another state would lose something that somebody remembered or forgot here."""
-        if standing is Standing.WRITTEN:
-            return True
-        if standing in (Standing.CLEAN, Standing.CHANGED) or not records:
-            return False
-        return self._state.known_anchor(seen.key, root) is None
+    def _refuse_losing(self, seen: Sighting, root: bytes, records: int, standing: Standing) -> None:
+        """Raise if loading would lose something that somebody remembered, forgot or changed here."""
+        if standing is Standing.CLEAN or (not records and standing is not Standing.WRITTEN):
+            return
+        if standing is Standing.CHANGED:
+            raise Tampered(
+                "the memory was changed behind its back since it was anchored; nothing was loaded",
+                hint="--on-conflict replace (on_conflict='replace') drops the change, merge keeps it",
+            )
+        if standing is Standing.WRITTEN or self._state.known_anchor(seen.key, root) is None:
+            refuse_unanchored(records)
+
+    def _configured_publish(self) -> str | None:
+        """`[memory] publish`: a path of it is relative to the configuration's folder."""
+        publish = self._ctx.configuration.memory.publish
+        if publish is None or "://" in publish:
+            return publish
+        slash = "/" if publish.endswith("/") else ""
+        return f"{self._ctx.configuration.resolve(publish)}{slash}"
 
     def _settled_last(self, seen: Sighting) -> LastAnchor | None:
         """What the memory is based on, after recognising an own anchor that a crash left unrecorded."""
@@ -192,6 +248,16 @@ class Commitment:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        lock = self._ctx.home.state_file.with_name(f"anchoring-{self._ctx.address}.lock")
-        with self._lock, exclusive(lock):
-            yield
+        """Wait until nobody else anchors or loads from this home folder, and keep others waiting."""
+        if self._holder == threading.get_ident():
+            raise InputError(
+                "a publish or fetch function called back into the procedure that called it",
+                hint="let it only store or get the blob; anchor again afterwards",
+            )
+        path = self._ctx.home.state_file.with_name(f"anchoring-{self._ctx.address}.lock")
+        with self._lock, exclusive(path):
+            self._holder = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._holder = None

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mycelium_sdk.errors import StoreLocked
+from mycelium_sdk.files import file_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +28,10 @@ def exclusive(path: Path, *, timeout: float = 60.0) -> Iterator[None]:
 
     Raises:
         StoreLocked: another process held it for longer than `timeout` seconds.
+        BackendError: the file cannot be made or opened.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with file_errors(path, "lock"):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         deadline = time.monotonic() + timeout
         while True:

@@ -73,7 +73,8 @@ def require_anchor(seen: Sighting) -> Anchor:
 def anchored_blob(seen: Sighting, fetch: Fetch | None, *, state: StateStore, blobs: Path) -> bytes:
     """The blob that the anchor commits to, checked against its root.
 
-    The home folder's `blobs/` is looked in first, then `fetch(uri)` is called, else a `file://` URI is read.
+    The home folder's `blobs/` is looked in first, then `fetch(uri)` is called ("" where the anchor has no
+    usable URI), else a `file://` URI is read.
 
     Raises:
         BlobNotFound: there is no way to the blob, or nothing is there.
@@ -107,6 +108,11 @@ def merged_blob(owner: str, blob: bytes, backend: MemoryRows, *, max_bytes: int 
     return canonical.encode(owner, [*anchored, *local])
 
 
+def held(blob: bytes) -> int:
+    """How many records a canonical blob holds; every record begins with this, and no text can contain it."""
+    return blob.count(b'{"content":')
+
+
 def refuse_unanchored(count: int) -> None:
     """Raise UnanchoredWrites: loading would lose local writes."""
     raise UnanchoredWrites(
@@ -118,14 +124,14 @@ def refuse_unanchored(count: int) -> None:
 
 def _fetched(anchor: Anchor, fetch: Fetch | None) -> bytes:
     uri = anchor.uri_text
-    if uri is None or uri == "":
+    if fetch is not None:
+        return _called(fetch, uri or "")
+    if not uri:
         raise BlobNotFound(
             "the anchor carries no usable address for its blob, and the blobs folder does not hold it",
             hint="copy the published blob into the home folder's blobs/, or pass fetch= a function that"
             " returns it",
         )
-    if fetch is not None:
-        return _called(fetch, uri)
     if is_file_uri(uri):
         return read_blob_file(path_from_file_uri(uri), max_bytes=DEFAULT_MAX_BYTES)
     raise BlobNotFound(

@@ -1,6 +1,6 @@
 """What the chain says, checked against what was verified before.
 
-One rule: a client never goes back. The highest (version, root) ever verified on a chain is kept in the state
+One rule: a client never goes back. The highest (version, root) ever seen on a chain is kept in the state
 folder, and a chain that serves less, or something else, is refused with the evidence kept.
 """
 
@@ -9,17 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from mycelium_sdk.errors import ChainReset, Fork, Rollback
+from mycelium_sdk.errors import ChainReset, ChainUnavailable, Fork, Rollback
 from mycelium_sdk.memory.cross_check import Statement, require_agreement
 from mycelium_sdk.state import ChainKey, Mark, StateStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mycelium_sdk.chain.anchors import Anchor
     from mycelium_sdk.chain.base import ChainIdentity, EntryState
 
-__all__ = ["AnchorSource", "Sighting", "TrustedChain"]
+__all__ = ["MAX_LAG_LEDGERS", "AnchorSource", "Sighting", "TrustedChain"]
+
+MAX_LAG_LEDGERS = 24
+"""How far behind the highest ledger that was seen a public network's server may be: two minutes."""
 
 
 class AnchorSource(Protocol):
@@ -75,9 +78,11 @@ class TrustedChain:
         source: AnchorSource,
         state: StateStore,
         owner: str,
+        passphrase: str,
         witnesses: Callable[[], Sequence[AnchorSource]],
     ) -> None:
         self._source = source
+        self._passphrase = passphrase
         self._state = state
         self._owner = owner
         self._witnesses = witnesses
@@ -91,14 +96,20 @@ class TrustedChain:
             Rollback: it serves an older version than one verified before.
             Fork: it serves another root for the version verified before, or servers contradict each other.
         """
+        contract, passphrase = self._source.contract_id, self._passphrase
+        # What is known is read before the chain is asked: everything known by then must still hold on it.
+        known = self._state.known(passphrase, contract, self._owner)
         # The ledger is read before the anchor, so that the anchor is at least as new as the ledger says.
         identity = self._source.identity()
         anchor = self._source.get_anchor(self._owner)
-        key = ChainKey(identity.passphrase, self._source.contract_id, self._owner, identity.chain_id or "")
-        sighting = Sighting(key, anchor, identity.latest_ledger, identity.close_time)
-        self._check(sighting)
-        self._hear_witnesses(sighting)
-        return sighting
+        key = ChainKey(passphrase, contract, self._owner, identity.chain_id or "")
+        seen = Sighting(key, anchor, identity.latest_ledger, identity.close_time)
+        self._check(seen, known)
+        self._hear_witnesses(seen)
+        mark = known.get(key.chain_id)
+        if seen.anchor is not None and (mark is None or seen.version > mark.version):
+            self._state.raise_mark(key, Mark(seen.version, seen.anchor.root, seen.ledger))
+        return seen
 
     def _hear_witnesses(self, seen: Sighting) -> None:
         witnesses = self._witnesses()
@@ -120,26 +131,32 @@ class TrustedChain:
         written = None if seen.anchor is None else source.entry_state(self._owner).last_modified
         return Statement(name, seen.key.chain_id, seen.anchor, written, seen.ledger, seen.close_time)
 
-    def _check(self, seen: Sighting) -> None:
-        mark = self._state.mark(seen.key)
+    def _check(self, seen: Sighting, known: Mapping[str, Mark]) -> None:
+        mark = known.get(seen.key.chain_id)
         if mark is None:
-            known = self._state.known_chain_ids(seen.key)
-            if known and seen.key.chain_id not in known:
+            if known:
                 self._state.keep_evidence(seen.key, "CHAIN_RESET", seen.mark, None)
                 raise ChainReset("this network is another chain than the one this memory was anchored on")
             return
-        if seen.ledger < mark.ledger and seen.version < mark.version:
-            self._state.keep_evidence(seen.key, "CHAIN_RESET", seen.mark, mark)
-            raise ChainReset(
-                f"the chain is at ledger {seen.ledger}, before ledger {mark.ledger} where version"
-                f" {mark.version} was verified"
-            )
+        if seen.ledger < mark.ledger:
+            self._refuse_earlier_ledger(seen, mark)
         if seen.version < mark.version:
             self._state.keep_evidence(seen.key, "ROLLBACK", seen.mark, mark)
             served = "no anchor" if seen.anchor is None else f"version {seen.version}"
-            raise Rollback(f"the chain serves {served}, but version {mark.version} was verified before")
+            raise Rollback(f"the chain serves {served}, but version {mark.version} was seen before")
         if seen.anchor is not None and seen.version == mark.version and seen.anchor.root != mark.root:
             self._state.keep_evidence(seen.key, "FORK", seen.mark, mark)
-            raise Fork(
-                f"the chain serves another root for version {mark.version} than the one verified before"
-            )
+            raise Fork(f"the chain serves another root for version {mark.version} than it did before")
+
+    def _refuse_earlier_ledger(self, seen: Sighting, mark: Mark) -> None:
+        """A public network's servers may be some ledgers apart; a chain with an id has one truth."""
+        behind = mark.ledger - seen.ledger
+        if not seen.key.chain_id and behind <= MAX_LAG_LEDGERS:
+            if seen.version < mark.version:
+                raise ChainUnavailable(
+                    f"the server is {behind} ledgers behind what was seen before",
+                    hint="try again in a moment",
+                )
+            return
+        self._state.keep_evidence(seen.key, "CHAIN_RESET", seen.mark, mark)
+        raise ChainReset(f"the chain is at ledger {seen.ledger}, but ledger {mark.ledger} was seen before")
