@@ -4,13 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 WORKERS ?= 2
+EXTERNAL := tests/external
+NODE := $(EXTERNAL)/node_modules/.installed
 SOURCES := $(wildcard localnet/src/*.rs) localnet/Cargo.toml localnet/Cargo.lock localnet/pyproject.toml pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help dev demo test check fix bench contract clean
+.PHONY: help dev demo test test-external soak check fix bench contract clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 dev: $(INSTALLED) ## set up .venv: dependencies, the SDK and the embedded chain (builds the Rust crate once)
 
@@ -26,7 +28,15 @@ demo: $(INSTALLED) ## the main job on the embedded chain: remember, anchor, lose
 	@$(BIN)/mycelium demo
 
 test: $(INSTALLED) ## every test that needs Python and Rust only
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore $(EXTERNAL)
+
+test-external: $(INSTALLED) $(NODE) ## what needs Node as well: other people's clients on the embedded chain
+	$(BIN)/python -m pytest $(EXTERNAL)
+
+$(NODE): $(EXTERNAL)/package.json $(EXTERNAL)/package-lock.json
+	@command -v npm >/dev/null || { echo "error: npm not found"; echo "hint: install Node 20 or newer, then run make again"; exit 1; }
+	cd $(EXTERNAL) && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $(NODE)
 
 check: $(INSTALLED) ## format, lint, types, import rules, Rust
 	$(BIN)/ruff format --check .
@@ -43,6 +53,9 @@ fix: $(INSTALLED) ## format and mend what can be mended by machine
 	$(BIN)/python -m mycelium_cli.reference docs/cli.md
 	cd localnet && cargo fmt
 
+soak: $(INSTALLED) ## ten thousand kills instead of two hundred (half an hour)
+	CRASH_ROUNDS=10000 $(BIN)/python -m pytest --timeout 0 tests/crashes/test_kills.py
+
 bench: $(INSTALLED) ## every benchmark, each with what a user would pick instead, in the same run
 	$(BIN)/python -m benchmarks
 
@@ -50,4 +63,4 @@ contract: $(INSTALLED) ## compile the contract into the SDK package
 	$(BIN)/mycelium contract build
 
 clean: ## remove the environment and everything built
-	rm -rf $(VENV) localnet/target .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) localnet/target $(EXTERNAL)/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHMARKS = ("contract_costs", "startup", "anchoring", "memory")
+BENCHMARKS = ("contract_costs", "startup", "anchoring", "store", "localnet")
 
 
 def main() -> None:

@@ -71,6 +71,7 @@ RESULTS = {
     "wallet show": "address path",
     "contract build": "source output bytes sha256 changed",
     "contract deploy": "contract network sha256 uploaded transaction ledger fee_stroops seconds",
+    "localnet": "url friendbot passphrase chain_id state",
     "demo": "ok seconds folder steps",
     "doctor": "ok checks",
 }

@@ -110,6 +110,20 @@ pub struct NetworkSettings {
     #[pyo3(get)]
     tx_max_contract_events_size_bytes: u32,
     #[pyo3(get)]
+    ledger_max_tx_count: u32,
+    #[pyo3(get)]
+    ledger_max_instructions: i64,
+    #[pyo3(get)]
+    ledger_max_txs_size_bytes: u32,
+    #[pyo3(get)]
+    ledger_max_disk_read_entries: u32,
+    #[pyo3(get)]
+    ledger_max_disk_read_bytes: u32,
+    #[pyo3(get)]
+    ledger_max_write_entries: u32,
+    #[pyo3(get)]
+    ledger_max_write_bytes: u32,
+    #[pyo3(get)]
     max_contract_size_bytes: u32,
     #[pyo3(get)]
     max_contract_data_key_size_bytes: u32,
@@ -146,6 +160,8 @@ impl NetworkSettings {
     fn new(config_entries: Vec<PyBackedBytes>, soroban_state_size: Option<u64>) -> PyResult<Self> {
         let mut entries = Entries::parse(&config_entries)?;
         entries.set_state_size(soroban_state_size)?;
+        let compute = setting!(entries, ContractComputeV0);
+        let lanes = setting!(entries, ContractExecutionLanes);
         let bandwidth = setting!(entries, ContractBandwidthV0);
         let ledger_cost = setting!(entries, ContractLedgerCostV0);
         let ledger_cost_ext = setting!(entries, ContractLedgerCostExtV0);
@@ -168,6 +184,13 @@ impl NetworkSettings {
             tx_max_write_bytes: ledger_cost.tx_max_write_bytes,
             tx_max_footprint_entries: ledger_cost_ext.tx_max_footprint_entries,
             tx_max_contract_events_size_bytes: events.tx_max_contract_events_size_bytes,
+            ledger_max_tx_count: lanes.ledger_max_tx_count,
+            ledger_max_instructions: compute.ledger_max_instructions,
+            ledger_max_txs_size_bytes: bandwidth.ledger_max_txs_size_bytes,
+            ledger_max_disk_read_entries: ledger_cost.ledger_max_disk_read_entries,
+            ledger_max_disk_read_bytes: ledger_cost.ledger_max_disk_read_bytes,
+            ledger_max_write_entries: ledger_cost.ledger_max_write_ledger_entries,
+            ledger_max_write_bytes: ledger_cost.ledger_max_write_bytes,
             max_contract_size_bytes,
             max_contract_data_key_size_bytes,
             max_contract_data_entry_size_bytes,

@@ -19,7 +19,7 @@ use soroban_simulation::{
     },
     AutoRestoringSnapshotSource,
 };
-use std::rc::Rc;
+use std::{fmt::Display, rc::Rc};
 
 /// How authorization is treated, before its entries are decoded.
 enum AuthMode {
@@ -113,7 +113,7 @@ pub fn simulate_invoke(
         snapshot.check()?;
         match found {
             Ok(found) => Simulation::of_invocation(&found),
-            Err(error) => Ok(Simulation::failed(format!("{error:?}"))),
+            Err(error) => Ok(Simulation::failed(describe(&error))),
         }
     })
 }
@@ -156,7 +156,7 @@ pub fn simulate_extend_ttl(
                 &extension.transaction_data,
                 restoration.as_ref().map(|found| &found.transaction_data),
             ),
-            Err(error) => Ok(Simulation::failed(format!("{error:?}"))),
+            Err(error) => Ok(Simulation::failed(describe(&error))),
         }
     })
 }
@@ -184,9 +184,14 @@ pub fn simulate_restore(
         snapshot.check()?;
         match quote {
             Ok(found) => Simulation::quoted(&found.transaction_data, None),
-            Err(error) => Ok(Simulation::failed(format!("{error:?}"))),
+            Err(error) => Ok(Simulation::failed(describe(&error))),
         }
     })
+}
+
+/// An error and its causes in words, without the backtrace that the environment may ask for.
+fn describe(error: &impl Display) -> String {
+    format!("{error:#}")
 }
 
 fn decode_keys(keys: &[PyBackedBytes]) -> PyResult<Vec<LedgerKey>> {

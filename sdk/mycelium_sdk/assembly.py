@@ -59,7 +59,8 @@ def open_backend(
         raise ConfigError(f"there is no backend named {name!r}", hint=f"use one of {', '.join(_LOCAL_NAMES)}")
     from mycelium_sdk.backends.local import LocalVectorBackend
 
-    given = {"path": ctx.home.memory_file(ctx.address), **(arguments or {})}
+    defaults = {"path": ctx.home.memory_file(ctx.address), "integrity": ctx.home.integrity}
+    given = {**defaults, **(arguments or {})}
     taken = inspect.signature(LocalVectorBackend).parameters.keys() - {"owner"}
     if unknown := given.keys() - taken:
         raise InputError(

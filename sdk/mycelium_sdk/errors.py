@@ -15,7 +15,8 @@
     ├── BackendError                 5  where memories are kept
     │   ├── StoreLocked                 another process is writing (retryable)
     │   ├── ForeignFile                 another owner's or another program's file
-    │   └── NewerFile                   written by a newer version
+    │   ├── NewerFile                   written by a newer version
+    │   └── IntegrityKeyMissing         what vouches for the rows is not on this machine
     ├── ChainError                   6
     │   ├── ChainUnavailable            UNAVAILABLE (retryable)
     │   ├── TransactionFailed           final: the network refused or failed it
@@ -155,6 +156,10 @@ class ForeignFile(BackendError):
 
 class NewerFile(BackendError):
     """The file was written by a newer version of this software."""
+
+
+class IntegrityKeyMissing(BackendError):
+    """The key that vouches for a store's rows is not on this machine, so edited ones could not be told."""
 
 
 class ChainError(MyceliumError):

@@ -2,6 +2,7 @@
 
 memory/{owner}.db       the owner's records
 state/state.db          anchors seen, high-water marks, intents
+state/integrity/        the keys that vouch for memory files
 blobs/                  published blobs, unless told otherwise
 localnet/chain.db       the embedded chain, unless told otherwise
 """
@@ -52,6 +53,11 @@ class Home:
     def state_file(self) -> Path:
         """The SQLite file of the facts about chains."""
         return self._folder("state") / "state.db"
+
+    @property
+    def integrity(self) -> Path:
+        """The folder of the keys that vouch for memory files."""
+        return ensure_private_folder(self._folder("state") / "integrity")
 
     @property
     def blobs(self) -> Path:

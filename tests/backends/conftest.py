@@ -13,6 +13,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder of the test's own, for the keys that vouch for its stores."""
+    folder = tmp_path_factory.mktemp("home")
+    folder.chmod(0o700)
+    monkeypatch.setenv("MYCELIUM_HOME", str(folder))
+    return folder
+
+
 @pytest.fixture
 def owner() -> str:
     return "GBRPYHIL2CI3FNQ4BXLFMNDLFJUNPU2HY3ZMFSHONUCEOASW7QC7OX2H"

@@ -1,10 +1,11 @@
-"""The local backend does what every backend must do, in a file and in memory."""
+"""The local backend does what every backend must do, in a file and in memory; so does the least there is."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.backends.minimal import ListBackend
 
 from mycelium_sdk.backends.local import LocalVectorBackend
 from mycelium_sdk.testing.backend_conformance import BackendConformance
@@ -30,3 +31,11 @@ class TestMemory(BackendConformance):
     @pytest.fixture
     def open_backend(self) -> Callable[[str], BaseBackend]:
         return lambda _: LocalVectorBackend(OWNER, ":memory:")
+
+
+class TestMinimal(BackendConformance):
+    persistent = False
+
+    @pytest.fixture
+    def open_backend(self) -> Callable[[str], BaseBackend]:
+        return lambda _: ListBackend(OWNER)

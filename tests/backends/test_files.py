@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mycelium_sdk.backends.local import LocalVectorBackend
+from mycelium_sdk.backends.local import LocalVectorBackend, schema
 from mycelium_sdk.errors import BackendError, ForeignFile, InputError, NewerFile
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def test_another_owners_file_is_refused_untouched(owner: str, other_owner: str, 
 
 def test_a_newer_file_is_refused_untouched(owner: str, path: Path) -> None:
     LocalVectorBackend(owner, path).close()
-    _sqlite(path, "PRAGMA user_version = 2")
+    _sqlite(path, f"PRAGMA user_version = {schema.VERSION + 1}")
     before = _state(path.parent)
     with pytest.raises(NewerFile) as caught:
         LocalVectorBackend(owner, path)
@@ -84,7 +84,7 @@ def test_a_newer_file_is_refused_untouched(owner: str, path: Path) -> None:
 def test_a_newer_file_is_refused_even_if_only_the_log_says_so(owner: str, path: Path) -> None:
     LocalVectorBackend(owner, path).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as newer:
-        newer.execute("PRAGMA user_version = 2")
+        newer.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
         with pytest.raises(NewerFile):
             LocalVectorBackend(owner, path)
 
@@ -208,13 +208,16 @@ def _as_nobody(act: Callable[[Path], None], folder: Path) -> None:
 
 
 @pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that an unprivileged user can reach and own."""
-    folder = Path(tempfile.mkdtemp(dir="/tmp"))  # pytest's own folders are closed to other users
-    if os.getuid() == 0:
-        os.chown(folder, 65534, 65534)
-    yield folder
-    shutil.rmtree(folder)
+def open_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that an unprivileged user can reach and own, with a home folder of the same kind."""
+    folders = [Path(tempfile.mkdtemp(dir="/tmp")) for _ in range(2)]  # pytest's own are closed to others
+    for folder in folders:
+        if os.getuid() == 0:
+            os.chown(folder, 65534, 65534)
+    monkeypatch.setenv("MYCELIUM_HOME", str(folders[1]))
+    yield folders[0]
+    for folder in folders:
+        shutil.rmtree(folder)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the runner itself has threads

@@ -10,19 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mycelium_sdk.backends.local import LocalVectorBackend, search
+from mycelium_sdk.backends.local import LocalVectorBackend, documents, indexing, progress, search
+from mycelium_sdk.backends.local import segments as segments_module
 from mycelium_sdk.backends.local.search import TAIL
 from mycelium_sdk.backends.text import terms
+from tests.backends.index_checks import check_index, indexed, segments
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from mycelium_sdk.backends.base import Hit
-
-
-def _indexed(path: Path) -> int:
-    with closing(sqlite3.connect(path)) as connection:
-        return int(connection.execute("SELECT count(*) FROM terms").fetchone()[0])
 
 
 def _found(store: LocalVectorBackend, query: str, k: int = 1000) -> list[str]:
@@ -36,13 +33,14 @@ def test_every_commit_is_on_the_disk_before_it_is_acknowledged(store: LocalVecto
             assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_indexing_waits_until_it_is_worth_it(store: LocalVectorBackend, path: Path) -> None:
+def test_indexing_waits_until_it_is_worth_it(store: LocalVectorBackend) -> None:
     store.remember_many(f"note {number}" for number in range(TAIL))
     assert len(_found(store, "note")) == TAIL
-    assert _indexed(path) == 0
+    assert indexed(store) == 0
     store.remember("one more note")
     assert len(_found(store, "note")) == TAIL + 1
-    assert _indexed(path) == TAIL + 1
+    assert indexed(store) == TAIL + 1
+    check_index(store)
 
 
 def test_ranking_is_the_same_whether_indexed_or_not(
@@ -62,7 +60,8 @@ def test_ranking_is_the_same_whether_indexed_or_not(
                 store.remember_many(part)
                 store.recall("red")
             answers.append([store.recall(query, k=1000) for query in queries])
-            assert _indexed(tmp_path / f"{name}.db") == {"tail": 0, "index": 100, "both": 70}[name]
+            assert indexed(store) == {"tail": 0, "index": 100, "both": 70}[name]
+            check_index(store)
     plain = [[[{**hit, "time": None} for hit in hits] for hits in answer] for answer in answers]
     assert plain[0] == plain[1] == plain[2]
     assert all(plain[0])
@@ -73,8 +72,9 @@ def test_another_analyzer_makes_the_index_anew(
 ) -> None:
     store.remember_many(f"note {number}" for number in range(300))
     assert len(_found(store, "note")) == 300
-    monkeypatch.setattr(search, "ANALYZER", "2")
-    monkeypatch.setattr(search, "terms", lambda text: [f"{word}-2" for word in text.split()])
+    for module in (segments_module, indexing):
+        monkeypatch.setattr(module, "ANALYZER", "another")
+    monkeypatch.setattr(documents, "terms", lambda text: [f"{word}-2" for word in text.split()])
     store._search = None
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute(
@@ -88,7 +88,7 @@ def test_another_analyzer_makes_the_index_anew(
     assert len(_found(store, "note")) == 300
 
 
-def test_an_edited_row_that_is_no_record_is_not_found_and_can_be_forgotten(owner: str, path: Path) -> None:
+def test_an_edited_row_that_is_no_record_is_not_found(owner: str, path: Path) -> None:
     with LocalVectorBackend(owner, path) as store:
         bad = store.remember("to be edited")
         store.remember("a good one")
@@ -97,8 +97,6 @@ def test_an_edited_row_that_is_no_record_is_not_found_and_can_be_forgotten(owner
         editor.commit()
     with LocalVectorBackend(owner, path) as store:
         assert _found(store, "edited good") == ["a good one"]
-        assert store.forget(bad) == 1
-        assert store.count() == 1
 
 
 def test_importing_heals_edited_rows(owner: str, path: Path) -> None:
@@ -110,7 +108,7 @@ def test_importing_heals_edited_rows(owner: str, path: Path) -> None:
         editor.execute(
             "UPDATE memories SET fragment = replace(fragment, 'first', 'worst') WHERE id = ?", ids[:1]
         )
-        editor.execute("UPDATE memories SET order_key = x'61' WHERE id = ?", ids[1:2])
+        editor.execute("UPDATE memories SET key = x'61' WHERE id = ?", ids[1:2])
         editor.execute("DELETE FROM tags")
         editor.execute("UPDATE memories SET copies = 2 WHERE id = ?", ids[2:])
         editor.commit()
@@ -141,3 +139,140 @@ def test_any_query_over_any_text_gives_the_same_indexed_or_not(texts: list[str],
                 found = store.recall(text, k=100)
                 assert text in {hit["content"] for hit in found} or not terms(text)
     assert answers[0] == answers[1]
+
+
+def test_new_memories_become_small_segments_that_are_merged(
+    store: LocalVectorBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "TAIL", 0)
+    monkeypatch.setattr(indexing, "_SMALL", 16)
+    monkeypatch.setattr(indexing, "_MIDDLE", 64)
+    monkeypatch.setattr(indexing, "_MERGED_TOGETHER", 3)
+    sizes = set()
+    for number in range(150):
+        store.remember(f"memory {number} {'again ' * (number % 3)}", session=f"s{number % 5}")
+        assert store.recall(f"memory {number}", k=1)[0]["content"].startswith(f"memory {number} ")
+        sizes.add(len(segments(store)))
+    assert max(sizes) < 9
+    assert sum(number for _, number in segments(store)) == 150
+    assert max(number for _, number in segments(store)) > 64
+    check_index(store)
+
+
+def test_a_complete_block_becomes_one_segment(
+    store: LocalVectorBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (segments_module, indexing):
+        monkeypatch.setattr(module, "BLOCK", 32)
+    monkeypatch.setattr(search, "TAIL", 0)
+    for number in range(70):
+        store.remember(f"memory {number}")
+        if number % 6 == 0:
+            store.recall("memory")
+    store.recall("memory")
+    assert segments(store)[:2] == [(1, 31), (32, 32)]
+    assert indexed(store) == 70
+    check_index(store)
+
+
+def test_a_hole_in_the_index_is_looked_through_and_filled(
+    store: LocalVectorBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in range(3):
+        store.remember_many(f"memory {part} {number}" for number in range(200))
+        store.recall("memory")
+    first, middle, last = segments(store)
+    with store._connections.reading() as connection:
+        found = segments_module.read_segments(connection)
+    with store._connections.writing() as connection:
+        indexing._drop(connection, [found[1]])
+    monkeypatch.setattr(search, "TAIL", 300)
+    assert len(_found(store, "memory", k=1000)) == 600
+    assert segments(store) == [first, last]
+    monkeypatch.undo()
+    assert len(_found(store, "memory", k=1000)) == 600
+    assert segments(store) == [first, middle, last]
+    check_index(store)
+
+
+@pytest.mark.parametrize("number", [1, 150, 390])
+def test_forgetting_takes_memories_out_of_their_segment(store: LocalVectorBackend, number: int) -> None:
+    ids = store.remember_many(
+        (f"memory {place} word{place} {'twice twice' * (place % 2)}", [f"t{place < number}"])
+        for place in range(400)
+    )
+    store.recall("memory")
+    assert indexed(store) == 400
+    assert store.forget(tag="tTrue") == number
+    assert indexed(store) in {400 - number, 0}  # many at once drop the segment, which is cheaper
+    check_index(store, coherence=False)
+    assert _found(store, f"word{number - 1}") == []
+    assert len(_found(store, "memory")) == 400 - number
+    assert store.recall(f"word{number}")[0]["id"] == ids[number]
+    with closing(sqlite3.connect(str(store.path))) as connection:
+        rows = connection.execute("SELECT count(*) FROM postings WHERE term = ?", (f"word{number - 1}",))
+        assert rows.fetchone() == (0,)
+
+
+def test_forgetting_what_the_index_knows_otherwise_drops_its_segment(store: LocalVectorBackend) -> None:
+    ids = store.remember_many(f"memory {number}" for number in range(200))
+    store.recall("memory")
+    with store._connections.writing() as connection:
+        connection.execute("UPDATE postings SET places = x'0100' WHERE term = '7'")
+    assert store.forget(ids[7]) == 1
+    assert segments(store) == []
+    assert len(_found(store, "memory")) == 199
+    check_index(store)
+
+
+def test_a_segment_made_of_memories_that_changed_meanwhile_is_not_stored(store: LocalVectorBackend) -> None:
+    ids = store.remember_many(f"memory {number}" for number in range(200))
+    with store._connections.reading() as connection:
+        made = indexing.make(connection)
+    assert made is not None
+    store.forget(ids[50])
+    with store._connections.writing() as connection:
+        assert not indexing.store(connection, made)
+    store.recall("memory")
+    assert indexed(store) == 199
+    with store._connections.writing() as connection:
+        assert not indexing.store(connection, made)
+    check_index(store)
+
+
+def test_long_texts_are_indexed_in_several_pieces(
+    store: LocalVectorBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "_MOST_TERMS", 1000)
+    store.remember_many(f"{number} {'many words of a long text ' * 30}" for number in range(200))
+    assert len(_found(store, "words")) == 200
+    assert len(segments(store)) > 2
+    check_index(store)
+
+
+def test_what_takes_long_is_reported(owner: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[tuple[str, int, int | None]] = []
+    monkeypatch.setattr(progress, "_QUIET", 0.0)
+    monkeypatch.setattr(indexing, "_MOST_TERMS", 300)
+    with LocalVectorBackend(owner, path, progress=lambda *told: reported.append(told)) as store:
+        store.remember_many(f"memory number {number}" for number in range(400))
+        assert reported == []
+        store.recall("memory")
+        assert [total for _, _, total in reported] == [400] * len(reported)
+        assert {what for what, _, _ in reported} == {"indexing"}
+        done = [number for _, number, _ in reported]
+        assert done == sorted(done)
+        assert len(set(done)) > 2
+        assert done[-1] == 400
+        reported.clear()
+        store.recall("memory")
+        assert reported == []
+
+
+def test_quick_work_is_not_reported(owner: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[object] = []
+    monkeypatch.setattr(progress, "_QUIET", 1e9)
+    with LocalVectorBackend(owner, path, progress=lambda *told: reported.append(told)) as store:
+        store.remember_many(f"memory number {number}" for number in range(400))
+        store.recall("memory")
+    assert reported == []

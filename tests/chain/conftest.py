@@ -61,6 +61,7 @@ class FakeServer(BaseSyncClient):
         self.taken: dict[str, str] = {}
         self.sequence = 7
         self.ledger = 100
+        self.oldest_ledger = 1
         self.ledger_lag = 0.0
         self.outcome = "SUCCESS"
         self.result = txn_result(xdr.TransactionResultCode.txSUCCESS)
@@ -146,7 +147,8 @@ class FakeServer(BaseSyncClient):
 
     def _getTransaction(self, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         answer: dict[str, Any] = {
-            "txHash": params["hash"], "status": "NOT_FOUND", "oldestLedger": 1, "oldestLedgerCloseTime": "0",
+            "txHash": params["hash"], "status": "NOT_FOUND",
+            "oldestLedger": self.oldest_ledger, "oldestLedgerCloseTime": "0",
             "latestLedger": self.ledger, "latestLedgerCloseTime": str(self.close_time),
         }  # fmt: skip
         if params["hash"] in self.taken:
@@ -278,6 +280,15 @@ def no_answer(
     return answer
 
 
+def too_large(limit: int) -> Reply:
+    """The answer goes on beyond what the client takes, as an HTTP client reports it."""
+
+    def answer(_server: FakeServer, _params: dict[str, Any]) -> Response:
+        raise stellar_sdk.exceptions.ContentSizeLimitExceededError(limit)
+
+    return answer
+
+
 def http(status: int, text: str = "") -> Reply:
     return lambda _server, _params: Response(status, text, {}, URL)
 
@@ -313,6 +324,7 @@ class Replies:
     """The answers that a script is made of, and what they are made of."""
 
     no_answer = staticmethod(no_answer)
+    too_large = staticmethod(too_large)
     http = staticmethod(http)
     json_text = staticmethod(json_text)
     taken_but = staticmethod(taken_but)

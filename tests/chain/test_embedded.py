@@ -11,6 +11,7 @@ import pytest
 from stellar_sdk import Keypair, StrKey
 
 from mycelium_localnet import Chain
+from mycelium_localnet.errors import ChainBusyError
 from mycelium_sdk.chain import operations
 from mycelium_sdk.chain.addresses import (
     LOCAL_DEPLOYER,
@@ -24,12 +25,17 @@ from mycelium_sdk.chain.artifact import memory_anchor_sha256, memory_anchor_wasm
 from mycelium_sdk.chain.contracts import code_hash
 from mycelium_sdk.chain.deployment import deploy, ensure_local_contract
 from mycelium_sdk.chain.embedded import EmbeddedChain, open_embedded
+from mycelium_sdk.chain.retry import RetryPolicy
 from mycelium_sdk.errors import ChainError, ConfigError, ContractNotFound, InputError
 from mycelium_sdk.networks import STANDALONE_PASSPHRASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.chain.conftest import FakeClock
+
+    from mycelium_localnet.rows import Submission
 
 ROOT = bytes(31) + b"\x01"
 
@@ -224,4 +230,76 @@ def test_a_contract_that_is_not_there(embedded: EmbeddedChain) -> None:
 def test_closing_twice_is_harmless(tmp_path: Path) -> None:
     chain = open_embedded(tmp_path / "chain.db", STANDALONE_PASSPHRASE)
     chain.close()
+    chain.close()
+
+
+@pytest.mark.parametrize("replaced", [True, False], ids=["replaced", "deleted"])
+def test_a_chain_file_that_was_taken_away_is_said_at_once(
+    tmp_path: Path, clock: FakeClock, *, replaced: bool
+) -> None:
+    """It will not come back, so it is not asked again; and it is no matter of the network."""
+    path = tmp_path / "chain.db"
+    chain = EmbeddedChain(Chain.open(path), STANDALONE_PASSPHRASE, policy=RetryPolicy(pace=clock.pace()))
+    contract_id = ensure_local_contract(chain, None)
+    client, signer = MemoryAnchorClient(chain, contract_id), Keypair.from_raw_ed25519_seed(bytes(32))
+    client.set_anchor(signer, ROOT)
+    path.rename(tmp_path / "elsewhere.db")
+    if replaced:
+        Chain.open(path).close()
+    for ask in (
+        chain.identity,
+        lambda: client.get_anchor(signer.public_key),
+        lambda: client.entry_state(signer.public_key),
+        lambda: client.set_anchor(signer, ROOT),
+        lambda: chain.fund(LOCAL_DEPLOYER),
+    ):
+        with pytest.raises(ConfigError, match="deleted or replaced") as caught:
+            ask()
+        assert str(path) in str(caught.value)
+        assert "open the file again" in str(caught.value.hint)
+    assert clock.slept == []
+    chain.close()
+
+
+def test_a_chain_file_that_is_taken_away_before_sending(tmp_path: Path, clock: FakeClock) -> None:
+    """The transaction was not taken: what is missing is what would take it."""
+    path = tmp_path / "chain.db"
+    chain = EmbeddedChain(Chain.open(path), STANDALONE_PASSPHRASE, policy=RetryPolicy(pace=clock.pace()))
+    client = MemoryAnchorClient(chain, ensure_local_contract(chain, None))
+    signer = Keypair.from_raw_ed25519_seed(bytes(32))
+    with pytest.raises(ConfigError, match="deleted or replaced"):
+        client.set_anchor(signer, ROOT, before_send=lambda _: path.unlink())
+    assert clock.slept == []
+    chain.close()
+
+
+def test_a_closed_chain_is_said_at_once(tmp_path: Path, clock: FakeClock) -> None:
+    chain = EmbeddedChain(
+        Chain.open(tmp_path / "chain.db"), STANDALONE_PASSPHRASE, policy=RetryPolicy(pace=clock.pace())
+    )
+    chain.close()
+    with pytest.raises(ChainError, match="was closed") as caught:
+        chain.identity()
+    assert not caught.value.retryable
+    assert clock.slept == []
+
+
+def test_a_busy_chain_file_is_worth_another_attempt(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The chain itself is well, so its internal error is what any server's is."""
+    localnet = Chain.open(tmp_path / "chain.db")
+    chain = EmbeddedChain(localnet, STANDALONE_PASSPHRASE, policy=RetryPolicy(pace=clock.pace()))
+    busy = [ChainBusyError("another process is writing")] * 2
+    submit = localnet.submit
+
+    def once_free(envelope: bytes) -> Submission:
+        if busy:
+            raise busy.pop()
+        return submit(envelope)
+
+    monkeypatch.setattr(localnet, "submit", once_free)
+    contract_id = ensure_local_contract(chain, None)
+    assert code_hash(chain, contract_id) == memory_anchor_sha256()
+    assert busy == []
     chain.close()

@@ -36,7 +36,7 @@ def test_the_first_anchor_makes_what_is_missing_and_says_so(cli: Cli, wallet: Wa
     assert outcome.code == 0, outcome.err
     notes = outcome.err.splitlines()
     assert [note for note in notes if note.startswith("note: deployed the MemoryAnchor contract")]
-    assert f"note: funded the account {wallet.address} on the local chain" in notes
+    assert f"note: funded the account {wallet.address} with this network's play money" in notes
     done = outcome.json
     assert set(done) == {
         "version", "root", "uri", "transaction", "ledger", "timestamp", "fee_stroops", "seconds",

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from mycelium_cli.groups import LazyGroup, command
-from mycelium_cli.output import amount, duration, progress
+from mycelium_cli.output import amount, duration, progress, to_stderr
 from mycelium_cli.session import current_session
 
 _SOURCE = Path("contracts", "memory_anchor.py")
@@ -69,11 +69,14 @@ def deploy(wasm: str | None) -> None:
     """
     from mycelium_sdk.chain.artifact import memory_anchor_wasm
     from mycelium_sdk.chain.deployment import deploy as put
+    from mycelium_sdk.chain.deployment import ensure_funded
 
     current = current_session()
     code = memory_anchor_wasm() if wasm is None else _read_wasm(Path(wasm).expanduser())
     with current.context(make_wallet=True, signs=True) as context, progress("deploying"):
         signer = context.keypair()
+        if not context.network.public:
+            ensure_funded(context.chain, signer.public_key, lambda text: to_stderr(f"note: {text}"))
         started = time.perf_counter()
         made = put(context.chain, code, signer)
         seconds = time.perf_counter() - started

@@ -50,9 +50,9 @@ class NetworkSettings:
     """The network's configuration, parsed once; immutable and safe to share between threads.
 
     `config_entries`: the ConfigSettingEntry XDRs of the ledger, in any order. Needed: contract compute,
-    ledger cost and its extension, historical data, events, bandwidth, both lists of cost parameters, state
-    archival, and the three size limits of contracts, data keys and data entries. Others are accepted and not
-    used.
+    ledger cost and its extension, historical data, events, bandwidth, execution lanes, both lists of cost
+    parameters, state archival, and the three size limits of contracts, data keys and data entries. Others
+    are accepted and not used.
 
     `soroban_state_size`: bytes of Soroban state that the rent rate follows (on the network, the average of a
     window of sizes). None takes the window among `config_entries`, or 0 without one.
@@ -88,6 +88,21 @@ class NetworkSettings:
     def tx_max_footprint_entries(self) -> int: ...
     @property
     def tx_max_contract_events_size_bytes(self) -> int: ...
+    # Limits of the Soroban transactions of one ledger, together.
+    @property
+    def ledger_max_tx_count(self) -> int: ...
+    @property
+    def ledger_max_instructions(self) -> int: ...
+    @property
+    def ledger_max_txs_size_bytes(self) -> int: ...
+    @property
+    def ledger_max_disk_read_entries(self) -> int: ...
+    @property
+    def ledger_max_disk_read_bytes(self) -> int: ...
+    @property
+    def ledger_max_write_entries(self) -> int: ...
+    @property
+    def ledger_max_write_bytes(self) -> int: ...
     # Limits of one entry.
     @property
     def max_contract_size_bytes(self) -> int: ...

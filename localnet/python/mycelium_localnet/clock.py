@@ -7,7 +7,7 @@ the same ledger hashes. Either way a ledger never closes before its predecessor.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ ClockMode: TypeAlias = Literal["wall", "frozen"]
 FROZEN_START: Final = 1_767_225_600
 """What a clock that is frozen from the start shows: 2026-01-01T00:00:00Z. Behind any wall clock, so that the
 time bounds of clients are met."""
+
+SETTINGS: Final = ("clock", "clock_offset", "clock_time")
+"""The keys of the settings table that keep a clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,20 @@ class Clock:
         """When the next ledger closes, if its predecessor closed at `previous`. Ledgers may share a
         second."""
         return max(previous, self.now())
+
+    def set_to(self, moment: int) -> Clock:
+        """Showing `moment` (Unix seconds) now, and running or frozen as before."""
+        if self.frozen_at is None:
+            return Clock(offset=moment - int(time.time()))
+        return replace(self, frozen_at=moment)
+
+    def stopped(self) -> Clock:
+        """Standing still at what it shows."""
+        return replace(self, frozen_at=self.now())
+
+    def running(self) -> Clock:
+        """Going on from what it shows."""
+        return Clock(offset=self.now() - int(time.time()))
 
     def to_settings(self) -> dict[str, str]:
         """The rows of the settings table that keep this clock."""

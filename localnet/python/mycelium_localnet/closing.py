@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mycelium_localnet import headers
 from mycelium_localnet.accounts import Account
@@ -13,6 +13,7 @@ from mycelium_localnet.apply.transaction import apply_transaction, give_back, ta
 from mycelium_localnet.envelopes import present
 from mycelium_localnet.fees import charged_fee
 from mycelium_localnet.meta import Report, event_rows
+from mycelium_localnet.room import Room
 from mycelium_localnet.rows import LedgerRow
 from mycelium_localnet.state import stored_state
 from mycelium_localnet.validation import validate
@@ -40,18 +41,36 @@ _INSERT_EVENT = (
 )
 
 
-def select(candidates: Iterable[Transaction], state: State, context: LedgerContext) -> list[Transaction]:
-    """The candidates that are valid one after the other. The others would only fail, and are left out."""
-    scratch = state.child()
-    chosen: list[Transaction] = []
+class Selection(NamedTuple):
+    """What a ledger takes up, and what stays pending since there is no room."""
+
+    chosen: list[Transaction]
+    waiting: list[Transaction]
+
+
+def select(candidates: Iterable[Transaction], state: State, context: LedgerContext) -> Selection:
+    """The candidates that are valid one after the other, first come, first served, as far as there is room in
+    the ledger. Invalid ones would only fail, and are left out.
+
+    Whatever comes from a source that waits must wait as well: its sequence number comes later.
+    """
+    scratch, room = state.child(), Room(context)
+    found = Selection([], [])
+    waiting_sources: set[bytes] = set()
     for transaction in candidates:
-        if validate(transaction, scratch, context).valid:
+        if transaction.source in waiting_sources:
+            found.waiting.append(transaction)
+        elif validate(transaction, scratch, context).valid:
+            if not room.take(transaction):
+                waiting_sources.add(transaction.source)
+                found.waiting.append(transaction)
+                continue
             account = present(Account.load(scratch, transaction.source))
             account.add_balance(-charged_fee(transaction, context.base_fee))
             account.set_sequence(transaction.sequence, context.sequence, context.close_time)
             account.save(scratch)
-            chosen.append(transaction)
-    return chosen
+            found.chosen.append(transaction)
+    return found
 
 
 def close(

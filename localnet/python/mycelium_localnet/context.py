@@ -36,11 +36,15 @@ class LedgerContext:
     close_time: int
     base_fee: int
     base_reserve: int
+    max_operations: int
+    """Of the classic transactions in the ledger, together."""
 
     @classmethod
     def of(cls, network: Network, header: Header, sequence: int, close_time: int) -> LedgerContext:
-        """The context of ledger `sequence`, with the fee and reserve of `header`."""
-        return cls(network, sequence, close_time, header.base_fee, header.base_reserve)
+        """The context of ledger `sequence`, with the fee, reserve and size of `header`."""
+        return cls(
+            network, sequence, close_time, header.base_fee, header.base_reserve, header.max_tx_set_size
+        )
 
     @property
     def settings(self) -> NetworkSettings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from binascii import a2b_base64
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -163,6 +164,16 @@ def decode_transaction(envelope: bytes, network_id: bytes) -> Transaction:
     if not isinstance(decoded, Transaction):
         raise MalformedEnvelopeError("the envelope holds a fee bump")
     return decoded
+
+
+def as_envelope(envelope: str | bytes) -> bytes:
+    """The bytes of an envelope that may be given in base64. Raises MalformedEnvelopeError."""
+    if isinstance(envelope, bytes):
+        return envelope
+    try:
+        return a2b_base64(envelope, strict_mode=True)
+    except ValueError as error:
+        raise MalformedEnvelopeError("not a TransactionEnvelope: the text is not base64") from error
 
 
 def present(arm: T | None) -> T:

@@ -9,10 +9,14 @@ LocalnetError
 │   └── ChainReplacedError       it was deleted or replaced while it was open
 ├── ChainBusyError               another process held the write lock for too long
 ├── OptionConflictError          an option differs from what the existing chain was made with
+├── ListenError                  a server cannot take requests at this host and port
+│   └── PortInUseError           another program does
 ├── InvalidRequestError          the caller's input cannot be used (also ValueError)
-│   └── MalformedEnvelopeError   not the XDR of a transaction envelope
+│   ├── DumpError                a dump cannot be read or written
+│   ├── MalformedEnvelopeError   not the XDR of a transaction envelope
+│   └── UnknownTransactionError  no ledger that is kept holds the transaction
 ├── FundingError                 the friendbot's transaction was not accepted, or failed
-│   └── AccountExistsError       the account to fund is there already
+│   └── AccountExistsError       the account to fund is there already, or being made
 └── ChainClosedError             the chain was closed by its owner
 ```
 """
@@ -57,12 +61,28 @@ class OptionConflictError(LocalnetError):
     """An option differs from what the existing chain was made with."""
 
 
+class ListenError(LocalnetError):
+    """A server cannot listen on the host and port that it was given."""
+
+
+class PortInUseError(ListenError):
+    """Another program listens on the port."""
+
+
 class InvalidRequestError(LocalnetError, ValueError):
     """The caller's input cannot be used."""
 
 
+class DumpError(InvalidRequestError):
+    """What was given is no dump, one of a later version, or a damaged one; or its file cannot be used."""
+
+
 class MalformedEnvelopeError(InvalidRequestError):
     """The bytes are not the XDR of a transaction envelope."""
+
+
+class UnknownTransactionError(InvalidRequestError):
+    """No ledger that is kept holds the transaction."""
 
 
 class FundingError(LocalnetError):
@@ -77,7 +97,22 @@ class FundingError(LocalnetError):
 
 
 class AccountExistsError(FundingError):
-    """The account to fund is there already."""
+    """The account to fund is there already, or about to be.
+
+    `pending`: the hash of the friendbot's transaction that waits for its ledger to make it (32 bytes); None
+    when the account is there.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        result: bytes | None = None,
+        hint: str | None = None,
+        pending: bytes | None = None,
+    ) -> None:
+        super().__init__(message, result=result, hint=hint)
+        self.pending = pending
 
 
 class ChainClosedError(LocalnetError):

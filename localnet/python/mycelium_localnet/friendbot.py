@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from stellar_sdk import StrKey, xdr
 
 from mycelium_localnet import results
+from mycelium_localnet.envelopes import account_of_id
 from mycelium_localnet.errors import AccountExistsError, FundingError, InvalidRequestError
 
 if TYPE_CHECKING:
     from stellar_sdk import Keypair
+
+    from mycelium_localnet.envelopes import Transaction
+
+STARTING_BALANCE: Final = 10_000 * 10**7
+"""Stroops of a new account, unless another amount is asked for."""
 
 _Create = xdr.CreateAccountResultCode
 _EXISTS = results.operation_result(xdr.OperationType.CREATE_ACCOUNT, _Create.CREATE_ACCOUNT_ALREADY_EXIST)
@@ -20,7 +26,8 @@ _EXISTS = results.operation_result(xdr.OperationType.CREATE_ACCOUNT, _Create.CRE
 def public_key_of(address: str) -> bytes:
     """The raw public key of a G... address. Raises InvalidRequestError."""
     if not StrKey.is_valid_ed25519_public_key(address):
-        raise InvalidRequestError(f"{address!r} is not the address of an account", hint="it begins with G")
+        # What came instead is not repeated: it may be a secret seed.
+        raise InvalidRequestError("this is not the address of an account", hint="it begins with G")
     return StrKey.decode_ed25519_public_key(address)
 
 
@@ -49,11 +56,21 @@ def funding_envelope(
     return xdr.TransactionEnvelope(xdr.EnvelopeType.ENVELOPE_TYPE_TX, v1=v1).to_xdr_bytes()
 
 
-def account_exists(address: str, fee: int) -> AccountExistsError:
-    """The error for an account that is there already, with the result that such a transaction would have."""
+def creates(transaction: Transaction, destination: bytes) -> bool:
+    """Whether a transaction is to create the account of this raw public key."""
+    created = (operation.body.create_account_op for operation in transaction.operations)
+    return any(one is not None and account_of_id(one.destination) == destination for one in created)
+
+
+def account_exists(address: str, fee: int, *, pending: bytes | None = None) -> AccountExistsError:
+    """The error for an account that is there already, with the result that such a transaction would have, or
+    will be when the friendbot's transaction with the hash `pending` is in a ledger."""
     outcome = results.Outcome(xdr.TransactionResultCode.txFAILED, [_EXISTS])
+    when, hint = ("exists already", "it needs no funding")
+    if pending is not None:
+        when, hint = ("is being funded already", "it is there when the next ledgers are closed")
     return AccountExistsError(
-        f"the account {address} exists already", result=outcome.result(fee), hint="it needs no funding"
+        f"the account {address} {when}", result=outcome.result(fee), hint=hint, pending=pending
     )
 
 
@@ -63,6 +80,13 @@ def failed(result: bytes | None) -> FundingError:
     return FundingError(
         f"the friendbot could not create the account{code}", result=result, hint="ask for another amount"
     )
+
+
+def is_existing_account(result: bytes) -> bool:
+    """Whether a funding transaction with this TransactionResult failed since the account was there."""
+    operations = xdr.TransactionResult.from_xdr_bytes(result).result.results or ()
+    created = [one.tr.create_account_result for one in operations if one.tr is not None]
+    return any(one is not None and one.code == _Create.CREATE_ACCOUNT_ALREADY_EXIST for one in created)
 
 
 def _describe(result: bytes) -> str:

@@ -210,7 +210,12 @@ def span(connection: sqlite3.Connection, start: int, limit: int, fee_write_1kb: 
 
 
 def trim(connection: sqlite3.Connection) -> None:
-    """Forget what is older than the history that is kept, within the caller's transaction."""
+    """Forget what is older than the history that is kept, within the caller's transaction. Nothing while
+    there is a snapshot."""
+    # A snapshot keeps all that there was when it was taken, the oldest ledger as well, and so what is to be
+    # looked at here. (Deleting would visit every old row, in vain, with each ledger that closes.)
+    if connection.execute("SELECT 1 FROM snapshots LIMIT 1").fetchone() is not None:
+        return
     first = connection.execute("SELECT min(sequence) FROM ledgers").fetchone()[0]
     kept = oldest_sequence(connection)
     if first >= kept:

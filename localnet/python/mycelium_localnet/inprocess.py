@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import parse_qsl, urlsplit
@@ -17,20 +18,18 @@ from stellar_sdk.client.response import Response
 from stellar_sdk.exceptions import ConnectionError as StellarConnectionError
 from stellar_sdk.exceptions import ContentSizeLimitExceededError
 
-from .errors import ChainClosedError
 from .rpc.dispatcher import Dispatcher
 from .rpc.friendbot import friendbot
+from .rpc.limits import fits
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 
+    from .faults.door import Reply
     from .ledger import Chain
 
 IN_PROCESS_URL: Final = "http://localnet.invalid/rpc"
 """The URL to give to `stellar_sdk`; nothing is ever resolved or sent (the domain is reserved by RFC 2606)."""
-
-MAXIMUM_BODY: Final = 524_288
-"""Bytes of a request; more is refused with 413, as by the network's RPC servers."""
 
 _RPC_PATHS: Final = ("", "/", "/rpc")
 
@@ -38,11 +37,16 @@ _RPC_PATHS: Final = ("", "/", "/rpc")
 class InProcessClient(BaseSyncClient):
     """`stellar_sdk`'s synchronous HTTP client over a chain: `/rpc` (and `/`) by POST,
     `/friendbot?addr=G...` by GET or POST; any other path is 404. Thread-safe. The chain stays the caller's
-    to close."""
+    to close. `sleep`: how the fault `slow` waits.
 
-    def __init__(self, chain: Chain) -> None:
+    What no other attempt mends is not answered but raised, as it is: ChainClosedError, and ChainFileError
+    (the file was deleted, replaced or damaged, its disk is full). A chain that is busy is -32603.
+    """
+
+    def __init__(self, chain: Chain, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._chain = chain
-        self._dispatcher = Dispatcher(chain)
+        self._sleep = sleep
+        self._dispatcher = Dispatcher(chain, raising=True)
 
     def get(
         self,
@@ -52,8 +56,8 @@ class InProcessClient(BaseSyncClient):
     ) -> Response:
         """Ask the friendbot.
 
-        Raises what `stellar_sdk` expects of a client: `ConnectionError` when the chain is closed,
-        `ContentSizeLimitExceededError` for an answer of more than `max_content_size` bytes.
+        Raises ChainClosedError, ChainFileError, and `stellar_sdk`'s `ContentSizeLimitExceededError` for an
+        answer of more than `max_content_size` bytes.
         """
         path, fields = _split(url, params)
         if path == "/friendbot":
@@ -67,19 +71,21 @@ class InProcessClient(BaseSyncClient):
     def post(
         self, url: str, data: dict[str, str] | None = None, json_data: dict[str, Any] | None = None
     ) -> Response:
-        """Call a method, or the friendbot. Raises `stellar_sdk`'s `ConnectionError` when the chain is
-        closed."""
+        """Call a method, or the friendbot. Raises ChainClosedError, ChainFileError."""
         path, fields = _split(url, data)
         if path == "/friendbot":
             return self._friendbot(url, fields)
         if path not in _RPC_PATHS:
             return _plain(url, 404)
         body = json.dumps(json_data).encode("ascii")
-        if len(body) > MAXIMUM_BODY:
+        if not fits(body):
             return _plain(url, 413)
-        with _connected():
-            answer = self._dispatcher.handle(body)
-        return _plain(url, 204) if answer is None else _json(url, 200, answer)
+
+        def answer() -> Response:
+            found = self._dispatcher.handle(body)
+            return _plain(url, 204) if found is None else _json(url, 200, found)
+
+        return self._carry_out(url, body, answer)
 
     def stream(self, url: str, params: dict[str, str] | None = None) -> Generator[dict[str, Any], None, None]:
         """Refused: streams are Horizon's, and this is Stellar RPC."""
@@ -89,17 +95,34 @@ class InProcessClient(BaseSyncClient):
         """Nothing to release: the chain belongs to the caller."""
 
     def _friendbot(self, url: str, fields: Mapping[str, str]) -> Response:
-        with _connected():
+        def answer() -> Response:
             status, body = friendbot(self._chain, fields.get("addr"))
-        return _json(url, status, json.dumps(body).encode("ascii"))
+            return _json(url, status, json.dumps(body).encode("ascii"))
+
+        return self._carry_out(url, None, answer)
+
+    def _carry_out(self, url: str, body: bytes | None, answer: Callable[[], Response]) -> Response:
+        """The answer, or what a fault makes of it."""
+        with _connected():
+            trouble = self._chain.trouble(body)
+            if trouble is None:
+                return answer()
+            if trouble.seconds:
+                self._sleep(trouble.seconds)
+            response = answer() if trouble.carried_out else None
+            if trouble.reply is not None:
+                return _reply(url, trouble.reply)
+            if trouble.dropped or response is None:
+                raise ConnectionResetError("the connection was closed without an answer")
+            return response
 
 
 class AsyncInProcessClient(BaseAsyncClient):
     """`InProcessClient` for `stellar_sdk.SorobanServerAsync`: each call runs on a thread, so the loop goes
     on."""
 
-    def __init__(self, chain: Chain) -> None:
-        self._client = InProcessClient(chain)
+    def __init__(self, chain: Chain, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._client = InProcessClient(chain, sleep=sleep)
 
     async def get(
         self, url: str, params: dict[str, str] | None = None, max_content_size: int | None = None
@@ -130,17 +153,21 @@ def _json(url: str, status: int, body: bytes) -> Response:
     return Response(status, body.decode("ascii"), {"Content-Type": "application/json"}, url)
 
 
+def _reply(url: str, reply: Reply) -> Response:
+    return Response(reply.status, reply.body.decode(), {"Content-Type": reply.content_type}, url)
+
+
 def _plain(url: str, status: int) -> Response:
     return Response(status, "", {"Content-Type": "text/plain"}, url)
 
 
 @contextmanager
 def _connected() -> Iterator[None]:
-    """A closed chain is to a client what a server is that nobody runs."""
+    """A connection that a fault drops, in the words of `stellar_sdk`."""
     try:
         yield
-    except ChainClosedError as error:
-        raise StellarConnectionError(error.message) from error
+    except ConnectionResetError as error:
+        raise StellarConnectionError(str(error)) from error
 
 
 def _refuse_stream(*_request: object) -> NoReturn:

@@ -5,18 +5,23 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Self
 
-from stellar_sdk import Asset, StrKey
-from stellar_sdk.xdr import TransactionResultCode
-
 from mycelium_localnet import closing as ledgers
-from mycelium_localnet import genesis, options, results
+from mycelium_localnet import genesis, options, schedule
+from mycelium_localnet._native import HostError
+from mycelium_localnet.cheats.methods import Cheats
 from mycelium_localnet.clock import FROZEN_START, Clock
-from mycelium_localnet.context import LedgerContext, Network
-from mycelium_localnet.envelopes import UnsupportedEnvelope, decode
-from mycelium_localnet.errors import InvalidRequestError
+from mycelium_localnet.context import LedgerContext
+from mycelium_localnet.envelopes import as_envelope, decode_transaction
+from mycelium_localnet.errors import InvalidRequestError, UnknownTransactionError
+from mycelium_localnet.faults.methods import Faults
+from mycelium_localnet.friendbot import STARTING_BALANCE
 from mycelium_localnet.headers import Header
+from mycelium_localnet.pending import is_waiting
+from mycelium_localnet.report import report_of
 from mycelium_localnet.rows import EventPosition, EventRow, LedgerRow, Submission, TransactionRow
+from mycelium_localnet.simulation import RefusedError, simulate
 from mycelium_localnet.storage import Storage, create_tables, is_new
+from mycelium_localnet.trace import trace_simulation, trace_transaction
 from mycelium_localnet.view import ReadView
 from mycelium_localnet.writer import Writer
 
@@ -24,49 +29,26 @@ if TYPE_CHECKING:
     import os
     import sqlite3
     from collections.abc import Iterator
-    from types import TracebackType
 
-    from mycelium_localnet._native import LedgerInfo, NetworkSettings
+    from mycelium_localnet._native import LedgerInfo
     from mycelium_localnet.clock import ClockMode
-    from mycelium_localnet.options import ClosingMode
     from mycelium_localnet.profiles import ProfileName
+    from mycelium_localnet.report import TransactionReport
+    from mycelium_localnet.schedule import ClosingMode
+    from mycelium_localnet.trace import Trace
 
 __all__ = ["Chain", "EventPosition", "EventRow", "LedgerRow", "ReadView", "Submission", "TransactionRow"]
 
 _MAX_SKIP: Final = 10_000_000
-_FUNDED: Final = 10_000 * 10**7
 
 
-class Chain:
+class Chain(Cheats, Faults):
     """One embedded chain. Thread-safe; several processes may open the same file at once.
 
     Attributes: `path`, `passphrase`, `network_id` (32 bytes, SHA-256 of the passphrase), `chain_id` (64 hex
     digits, random unless seeded), `profile`, `settings` (the host's parsed network settings), `friendbot`
     (G...).
     """
-
-    path: str
-    passphrase: str
-    network_id: bytes
-    chain_id: str
-    profile: ProfileName
-    settings: NetworkSettings
-    friendbot: str
-
-    def __init__(self, storage: Storage) -> None:
-        """Use `open`, which makes the first ledger when there is none."""
-        self._storage = storage
-        self.path = storage.path
-        with storage.read() as connection:
-            identity = options.load_identity(connection)
-            settings = genesis.load_settings(connection)
-        self.passphrase, self.profile = identity.passphrase, identity.profile
-        self.network_id, self.chain_id = identity.network_id, identity.chain_id.hex()
-        self._friendbot = genesis.friendbot_keypair(self.network_id)
-        self.friendbot = self._friendbot.public_key
-        native_contract = StrKey.decode_contract(Asset.native().contract_id(self.passphrase))
-        self._network = Network(self.network_id, settings, native_contract)
-        self.settings = settings
 
     @classmethod
     def open(
@@ -77,6 +59,7 @@ class Chain:
         seed: bytes | None = None,
         clock: ClockMode | None = None,
         closing: ClosingMode | None = None,
+        interval: float | None = None,
         passphrase: str | None = None,
     ) -> Self:
         """Open the chain at `path`, with its first ledger when it is new. `":memory:"`: a chain of this
@@ -85,12 +68,13 @@ class Chain:
         Options apply to a new chain; None takes what an existing chain has, or the default: profile
         "testnet", a random seed, clock "wall", closing "instant", passphrase `Standalone Network ; February
         2017`. `seed`: 1 to 64 bytes, the chain id follows from it. `closing`: "instant" closes a ledger for
-        each accepted transaction, "manual" keeps transactions pending until `close_ledger`.
+        each accepted transaction, "manual" keeps transactions pending until `close_ledger`, and "interval"
+        until the next of the ledgers that close every `interval` seconds (0.01 to 86,400; 5 by default).
 
         Raises OptionConflictError, InvalidRequestError, ForeignFileError, NewerFileError, UnsafeFileError,
         ChainFileError (no such folder, unreadable), ChainBusyError.
         """
-        requested = options.Requested(passphrase, profile, seed, clock, closing)
+        requested = options.Requested(passphrase, profile, seed, clock, closing, interval)
         requested.check()
         storage = Storage(path)
         try:
@@ -110,14 +94,52 @@ class Chain:
 
     @contextmanager
     def read(self) -> Iterator[ReadView]:
-        """One consistent state to read from. Raises ChainClosedError, ChainReplacedError."""
-        with self._storage.read() as connection:
-            yield ReadView(connection, self.settings.fee_per_write_1kb)
+        """One consistent state to read from; a ledger that is due is closed first.
+
+        Raises ChainClosedError, ChainReplacedError, ChainBusyError.
+        """
+        with self._reading() as connection:
+            due = options.load_schedule(connection).wait(schedule.now()) == 0
+            if not due:
+                yield self._view(connection, self.settings.fee_per_write_1kb)
+        if due:
+            self.close_due_ledger()
+            with self._reading() as connection:
+                yield self._view(connection, self.settings.fee_per_write_1kb)
 
     def ledger_info(self, ledger: LedgerRow) -> LedgerInfo:
         """What the host needs to know of a ledger, such as the last closed one for a simulation."""
         header = Header.unpack(ledger.header)
         return LedgerContext.of(self._network, header, ledger.sequence, ledger.close_time).host_info
+
+    def report(self, transaction_hash: str | bytes) -> TransactionReport:
+        """What an applied transaction cost and used. `transaction_hash`: 64 hex digits, or 32 bytes.
+
+        Raises UnknownTransactionError, InvalidRequestError for what is no hash, ChainClosedError.
+        """
+        with self.read() as view:
+            return report_of(_transaction(view, transaction_hash), self.network_id, self.settings)
+
+    def trace(self, transaction_hash: str | bytes) -> Trace:
+        """What happened in an applied transaction, and why it failed if it did. `transaction_hash`, raises:
+        as `report`."""
+        with self.read() as view:
+            row = _transaction(view, transaction_hash)
+            return trace_transaction(row, view, self.network_id, self.settings)
+
+    def trace_simulation(self, envelope: str | bytes) -> Trace:
+        """What happens in a transaction if it is simulated now, and why it fails if it does. `envelope`: a
+        TransactionEnvelope, as XDR or in base64; it need not be signed.
+
+        Raises MalformedEnvelopeError, InvalidRequestError for what cannot be simulated, ChainClosedError.
+        """
+        transaction = decode_transaction(as_envelope(envelope), self.network_id)
+        with self.read() as view:
+            try:
+                found = simulate(view, self.ledger_info(view.latest()), transaction.body)
+            except (RefusedError, HostError) as error:
+                raise InvalidRequestError(f"the transaction cannot be simulated: {error}") from error
+            return trace_simulation(found, transaction.envelope, view, self.network_id, self.settings)
 
     def submit(self, envelope: bytes) -> Submission:
         """Hand in a TransactionEnvelope (XDR), with the meaning of the RPC's sendTransaction. With instant
@@ -125,54 +147,86 @@ class Chain:
 
         Raises MalformedEnvelopeError, ChainBusyError, ChainClosedError, ChainReplacedError.
         """
-        decoded = decode(envelope, self.network_id)
-        with self._storage.write() as connection:
-            writer = Writer(self._network, connection)
-            if isinstance(decoded, UnsupportedEnvelope):
-                return writer.refuse(decoded.hash, results.refused(TransactionResultCode.txNOT_SUPPORTED), 0)
-            return writer.submit(decoded)
+        with self._writing() as connection:
+            self._close_due(connection)
+            return self._take_in(connection, envelope)
 
     def close_ledger(self) -> int:
-        """Close one ledger with what is pending (perhaps nothing) and return its number."""
-        with self._storage.write() as connection:
+        """Close one ledger with what is pending (perhaps nothing) and return its number.
+
+        What there is no room for stays pending: see the network's limits for all transactions of a ledger
+        together, such as 100 Soroban ones.
+        """
+        with self._writing() as connection:
             return Writer(self._network, connection).close().sequence
 
+    def close_due_ledger(self) -> float | None:
+        """With interval closing: close the next ledger if its time has come, and return the seconds until
+        another one is due. None with other modes, which time does not concern.
+
+        Safe to call from any number of processes: only one of them closes each ledger.
+        """
+        with self._reading() as connection:
+            wait = options.load_schedule(connection).wait(schedule.now())
+        if wait == 0:
+            with self._writing() as connection:
+                wait = self._close_due(connection)
+        return None if wait is None else wait / 1000
+
     def skip_ledgers(self, count: int) -> int:
-        """Close `count` ledgers at once: the first with what is pending, the others empty. Returns the last
-        number.
+        """Close `count` ledgers at once: the first ones with what is pending, the others empty. Returns the
+        last number.
 
         The clock does not move: time bounds are the wall clock's. History older than 120,960 ledgers is
         forgotten, as the RPC does. Raises InvalidRequestError unless 1 <= count <= 10,000,000.
         """
         if not 1 <= count <= _MAX_SKIP:
             raise InvalidRequestError(f"1 to {_MAX_SKIP:,} ledgers can be skipped at once, not {count:,}")
-        with self._storage.write() as connection:
-            first = Writer(self._network, connection).close()
-            return first.sequence if count == 1 else ledgers.skip(connection, first, count - 1)
+        with self._writing() as connection:
+            last, closed = Writer(self._network, connection).close(), 1
+            while closed < count and is_waiting(connection):
+                last, closed = Writer(self._network, connection).close(), closed + 1
+            return last.sequence if closed == count else ledgers.skip(connection, last, count - closed)
 
-    def fund(self, address: str, amount: int = _FUNDED) -> str:
+    def fund(self, address: str, amount: int = STARTING_BALANCE) -> str:
         """Create an account with `amount` stroops (10,000 XLM), by a transaction of the friendbot, and return
-        that transaction's hash (64 hex digits). With manual closing the transaction is pending.
+        that transaction's hash (64 hex digits). It is pending unless closing is instant.
 
         Raises InvalidRequestError for an address that is not a G... or an amount that is none,
-        AccountExistsError, FundingError.
+        AccountExistsError (it is there, or a transaction of the friendbot for it is pending), FundingError.
         """
         if not 0 <= amount < 1 << 63:
             raise InvalidRequestError(f"{amount} stroops cannot be an account's balance")
-        with self._storage.write() as connection:
+        with self._writing() as connection:
+            self._close_due(connection)
             return Writer(self._network, connection).fund(self._friendbot, address, amount).hex()
 
-    def close(self) -> None:
-        """Release the file. Idempotent; other chains on the file go on."""
-        self._storage.close()
+    def _close_due(self, connection: sqlite3.Connection) -> int | None:
+        """Close a ledger if one is due, and give the milliseconds until the next one is."""
+        moment, planned = schedule.now(), options.load_schedule(connection)
+        if planned.wait(moment) == 0:
+            Writer(self._network, connection).close()
+            planned = planned.after_closing(moment)
+            options.save_schedule(connection, planned)
+        return planned.wait(moment)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+def _transaction(view: ReadView, transaction_hash: str | bytes) -> TransactionRow:
+    try:
+        raw = bytes.fromhex(transaction_hash) if isinstance(transaction_hash, str) else transaction_hash
+    except ValueError as error:
+        raise InvalidRequestError("a transaction's hash is 64 hex digits") from error
+    row = view.transaction(raw)
+    if row is not None:
+        return row
+    if view.is_pending(raw):
+        raise UnknownTransactionError(
+            f"no ledger holds the transaction {raw.hex()} yet", hint="close a ledger, or wait for one"
+        )
+    raise UnknownTransactionError(
+        f"no ledger that is kept holds the transaction {raw.hex()}",
+        hint="one that was refused has its reason in sendTransaction's answer; simulate it to see more",
+    )
 
 
 def _create(connection: sqlite3.Connection, requested: options.Requested) -> None:
@@ -180,5 +234,5 @@ def _create(connection: sqlite3.Connection, requested: options.Requested) -> Non
     identity = requested.identity()
     clock = Clock(frozen_at=FROZEN_START) if requested.clock == "frozen" else Clock()
     create_tables(connection)
-    options.save(connection, identity, clock, requested.closing or "instant")
+    options.save(connection, identity, clock, requested.schedule().started(schedule.now()))
     genesis.create(connection, identity, clock)

@@ -9,6 +9,7 @@ from mycelium_localnet.envelopes import decode_transaction
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Iterable
 
     from mycelium_localnet.envelopes import Transaction
 
@@ -43,6 +44,12 @@ class Pending:
         rows = self.connection.execute("SELECT envelope FROM pending ORDER BY position")
         return [decode_transaction(envelope, self.network_id) for (envelope,) in rows]
 
-    def clear(self) -> None:
-        """Empty the queue: a ledger took what is valid, and the rest will not become so."""
-        self.connection.execute("DELETE FROM pending")
+    def remove(self, transactions: Iterable[Transaction]) -> None:
+        """Take these out: a ledger took what is valid, and the rest will not become so."""
+        hashes = [(transaction.hash,) for transaction in transactions]
+        self.connection.executemany("DELETE FROM pending WHERE hash = ?", hashes)
+
+
+def is_waiting(connection: sqlite3.Connection) -> bool:
+    """Whether anything waits at all."""
+    return connection.execute("SELECT 1 FROM pending LIMIT 1").fetchone() is not None

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stellar_sdk.xdr import OperationType
+from stellar_sdk.xdr import AssetType, LedgerKey, OperationType
 
 from mycelium_localnet import fees, keys, pack, results
+from mycelium_localnet.envelopes import account_of_id, present
 
 if TYPE_CHECKING:
     from mycelium_localnet._native import NetworkSettings
@@ -80,7 +81,7 @@ def _over_limit(transaction: Transaction, soroban: Soroban, settings: NetworkSet
         (
             results.STORAGE,
             f"transaction entry-disk-read {exceed}",
-            fees.disk_reads(soroban, restores=_restores(transaction)),
+            fees.disk_reads(soroban, restores=restores(transaction)),
             settings.tx_max_disk_read_entries,
         ),
         (
@@ -114,6 +115,8 @@ def _bad_footprint(soroban: Soroban, settings: NetworkSettings) -> bytes | None:
                 "transaction footprint contains unsupported ledger key type",
                 [pack.sc_u64(kind)],
             )
+        if kind == _TRUSTLINE and not _can_be_trusted(key):
+            return _invalid("transaction footprint contains invalid trustline asset")
         if len(key) > settings.max_contract_data_key_size_bytes:
             return results.error_event(
                 results.STORAGE,
@@ -122,6 +125,24 @@ def _bad_footprint(soroban: Soroban, settings: NetworkSettings) -> bytes | None:
                 [pack.sc_u64(len(key)), pack.sc_u64(settings.max_contract_data_key_size_bytes)],
             )
     return None
+
+
+def _can_be_trusted(key: bytes) -> bool:
+    """Whether there can be such a trustline: not for the native asset, nor for one's own, nor for what no
+    asset is called."""
+    trustline = present(LedgerKey.from_xdr_bytes(key).trust_line)
+    asset = trustline.asset
+    if asset.type == AssetType.ASSET_TYPE_POOL_SHARE:
+        return True
+    if asset.alpha_num4 is not None:
+        code, shortest, issuer = asset.alpha_num4.asset_code.asset_code4, 1, asset.alpha_num4.issuer
+    elif asset.alpha_num12 is not None:
+        code, shortest, issuer = asset.alpha_num12.asset_code.asset_code12, 5, asset.alpha_num12.issuer
+    else:
+        return False
+    name = code.rstrip(b"\0")
+    named = len(name) >= shortest and name.isalnum()
+    return named and account_of_id(issuer) != account_of_id(trustline.account_id)
 
 
 def _bad_archived_indices(soroban: Soroban) -> bytes | None:
@@ -160,10 +181,11 @@ def required_fee(transaction: Transaction, soroban: Soroban, settings: NetworkSe
     """`(non-refundable, refundable)` resource fee that the declared resources cost, before anything is
     applied."""
     size = len(transaction.envelope)
-    return fees.resource_fee(soroban, settings, size=size, restores=_restores(transaction))
+    return fees.resource_fee(soroban, settings, size=size, restores=restores(transaction))
 
 
-def _restores(transaction: Transaction) -> bool:
+def restores(transaction: Transaction) -> bool:
+    """Whether it is a RestoreFootprint, which reads all it writes from disk."""
     return transaction.operations[0].body.type == OperationType.RESTORE_FOOTPRINT
 
 

@@ -67,6 +67,17 @@ def untouched_result(operation: xdr.Operation) -> bytes:
     return operation_result(operation.body.type, 0, body)
 
 
+def first_operation_type(result: bytes) -> int | None:
+    """The OperationType in a TransactionResult (or its first 24 bytes), of its first operation; None where
+    the result does not tell it: the transaction or that operation was refused before it was looked at."""
+    code, operations, refusal = (
+        int.from_bytes(result[at : at + 4], "big", signed=True) for at in (8, 12, 16)
+    )
+    if code not in _WITH_OPERATIONS or not operations or refusal:
+        return None
+    return int.from_bytes(result[20:24], "big")
+
+
 def error_event(kind: int, code: int, message: str, arguments: Sequence[bytes] = ()) -> bytes:
     """DiagnosticEvent of a refusal. `arguments`: SCVal each."""
     text = pack.sc_string(message)

@@ -28,7 +28,7 @@ from mycelium_localnet.errors import (
     NewerFileError,
     UnsafeFileError,
 )
-from mycelium_localnet.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
+from mycelium_localnet.schema import APPLICATION_ID, CHEAT_TABLES, SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,6 +40,12 @@ BUSY_SECONDS: Final = 30.0
 """How long a writer waits for another process."""
 
 _IDLE_READERS = 8
+
+# One statement, so one state: another process may be making the file just now.
+_KIND = (
+    "SELECT (SELECT application_id FROM pragma_application_id),"
+    " (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_master)"
+)
 
 
 class Storage:
@@ -83,10 +89,12 @@ class Storage:
                 self._writer.execute("BEGIN IMMEDIATE")
                 try:
                     yield self._writer
+                    self._writer.execute("COMMIT")
                 except BaseException:
-                    self._writer.execute("ROLLBACK")
+                    # A full disk makes SQLite roll back by itself.
+                    if self._writer.in_transaction:
+                        self._writer.execute("ROLLBACK")
                     raise
-                self._writer.execute("COMMIT")
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -155,6 +163,7 @@ class Storage:
             _check_kind(connection, self.path)
             _use_wal(connection, self.path)
             connection.execute("PRAGMA synchronous = NORMAL")
+            _upgrade(connection)
         except BaseException:
             connection.close()
             raise
@@ -174,8 +183,25 @@ def create_tables(connection: sqlite3.Connection) -> None:
     """Make the file a chain file, within the caller's transaction."""
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    for statement in TABLES:
+    for statement in (*TABLES, *CHEAT_TABLES):
         connection.execute(statement)
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """Give a file of version 1 what it lacks. How its entries changed until now stays unknown, so that an
+    older state shows the entries of the time of this upgrade."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] != 1:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 1:
+            for statement in CHEAT_TABLES:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
 
 
 def _prepare(path: Path) -> tuple[int, int]:
@@ -206,14 +232,12 @@ def _check_kind(connection: sqlite3.Connection, path: str) -> None:
     """Refuse what is not ours before anything is written to it."""
     foreign = ForeignFileError(f"{path} is not a chain file", hint="name another file, or move this one away")
     try:
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        empty = is_new(connection)
+        application, version, tables = connection.execute(_KIND).fetchone()
     except sqlite3.OperationalError:
         raise
     except sqlite3.DatabaseError as error:
         raise foreign from error
-    if empty and application == 0 and version == 0:
+    if tables == application == version == 0:
         return
     if application != APPLICATION_ID:
         raise foreign
@@ -255,6 +279,12 @@ def _translated(path: str) -> Iterator[None]:
                 f"another process kept the chain file {path} locked for {BUSY_SECONDS:.0f} seconds",
                 hint="wait for it to finish, or end it",
             ) from error
-        raise ChainFileError(f"the chain file {path} cannot be used: {error}") from error
+        full = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL
+        raise ChainFileError(
+            f"the chain file {path} cannot be used: {error}",
+            hint="make room on its disk" if full else "see whether its disk works and may be written to",
+        ) from error
     except sqlite3.DatabaseError as error:
-        raise ChainFileError(f"the chain file {path} is damaged: {error}") from error
+        raise ChainFileError(
+            f"the chain file {path} is damaged: {error}", hint="move it away; a dump brings a chain back"
+        ) from error

@@ -21,6 +21,7 @@ from mycelium_localnet.signatures import SignatureChecker
 if TYPE_CHECKING:
     from stellar_sdk import xdr
 
+    from mycelium_localnet._native import NetworkSettings
     from mycelium_localnet.context import LedgerContext
     from mycelium_localnet.envelopes import Transaction
     from mycelium_localnet.state import State
@@ -63,8 +64,6 @@ def validate(
     outcome = _check_operations(transaction, state, context, checker)
     if outcome.successful and not checker.all_used():
         outcome = refused(_Code.txBAD_AUTH_EXTRA)
-    if outcome.successful and not applying:
-        outcome = _check_host_function(transaction) or outcome
     return Validation(outcome)
 
 
@@ -89,7 +88,15 @@ def _check_form(transaction: Transaction, context: LedgerContext) -> Outcome | N
         return refused(_Code.txMALFORMED)
     if not kinds[0]:
         return None if transaction.soroban is None else refused(_Code.txMALFORMED)
-    problem = resources.problem(transaction, present(transaction.soroban), context.settings)
+    return soroban_refusal(transaction, context.settings)
+
+
+def soroban_refusal(transaction: Transaction, settings: NetworkSettings) -> Outcome | None:
+    """Why a Soroban transaction that is not `malformed` is txSOROBAN_INVALID whatever the state is; None when
+    it is not."""
+    problem = _forbidden_extras(transaction) or resources.problem(
+        transaction, present(transaction.soroban), settings
+    )
     return None if problem is None else refused(_Code.txSOROBAN_INVALID, problem)
 
 
@@ -175,18 +182,15 @@ def _operation_failure(
     return None if checker.check(signers, needed) else results.operation_refusal(code.opBAD_AUTH)
 
 
-def _check_host_function(transaction: Transaction) -> Outcome | None:
-    """No memo and no M... source with InvokeHostFunction: nothing that authorizes the call would cover
-    them."""
+def _forbidden_extras(transaction: Transaction) -> bytes | None:
+    """No memo and no M... source with InvokeHostFunction: nothing that authorizes the call would cover them.
+    None, or the DiagnosticEvent that says so."""
     if transaction.operations[0].body.type != OperationType.INVOKE_HOST_FUNCTION:
         return None
     if transaction.body.memo.type == MemoType.MEMO_NONE and not transaction.has_muxed_source:
         return None
-    return refused(
-        _Code.txSOROBAN_INVALID,
-        results.error_event(
-            results.CONTEXT,
-            results.INVALID_INPUT,
-            "non-source auth Soroban tx uses memo or muxed source account",
-        ),
+    return results.error_event(
+        results.CONTEXT,
+        results.INVALID_INPUT,
+        "Soroban transactions are not allowed to use memo or muxed source account",
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mycelium_localnet import headers, keys
+from mycelium_localnet.envelopes import SOROBAN_OPERATIONS, decode_transaction
+from mycelium_localnet.results import first_operation_type
 from mycelium_localnet.rows import EventRow, LedgerRow, TransactionRow
 from mycelium_localnet.schema import unpack_list
 
@@ -76,9 +78,12 @@ class ReadView:
         return entry, live_until
 
     def transaction(self, transaction_hash: bytes) -> TransactionRow | None:
-        """The applied transaction with that hash."""
+        """The applied transaction with that hash, unless it is older than what is kept."""
         row = self._connection.execute(f"{_TRANSACTION} WHERE t.hash = ?", (transaction_hash,)).fetchone()
-        return None if row is None else _transaction(row)
+        # A snapshot may keep older rows from being deleted.
+        if row is None or row[0] < headers.oldest_sequence(self._connection):
+            return None
+        return _transaction(row)
 
     def transactions(self, after: tuple[int, int], limit: int) -> list[TransactionRow]:
         """Up to `limit` transactions in order, behind `after` = `(ledger, application_order)` (exclusive)."""
@@ -88,6 +93,23 @@ class ReadView:
             (*after, limit),
         )
         return [_transaction(row) for row in rows]
+
+    def kinds(self, first: int) -> list[tuple[int, bool]]:
+        """`(ledger, whether it is a Soroban transaction)` of every transaction from ledger `first` on.
+        Cheaper than `transactions`: metas are not read."""
+        rows = self._connection.execute(
+            "SELECT ledger, application_order, substr(result, 1, 24) FROM transactions WHERE ledger >= ?",
+            (first,),
+        )
+        return [(ledger, self._is_soroban(ledger, order, result)) for ledger, order, result in rows]
+
+    def _is_soroban(self, ledger: int, order: int, result: bytes) -> bool:
+        kind = first_operation_type(result)
+        if kind is not None:
+            return kind in SOROBAN_OPERATIONS
+        query = "SELECT envelope FROM transactions WHERE ledger = ? AND application_order = ?"
+        (envelope,) = self._connection.execute(query, (ledger, order)).fetchone()
+        return decode_transaction(envelope, bytes(32)).is_soroban
 
     def is_pending(self, transaction_hash: bytes) -> bool:
         """Whether a transaction was accepted and waits for a ledger."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from stellar_sdk.xdr import TransactionResultCode
 
-from mycelium_localnet import closing, fees, friendbot, headers, options, resources
+from mycelium_localnet import closing, fees, friendbot, headers, options
 from mycelium_localnet.accounts import Account
 from mycelium_localnet.clock import Clock
 from mycelium_localnet.context import LedgerContext
@@ -16,7 +16,7 @@ from mycelium_localnet.pending import Pending
 from mycelium_localnet.results import refused
 from mycelium_localnet.rows import Submission
 from mycelium_localnet.state import stored_state
-from mycelium_localnet.validation import malformed, validate
+from mycelium_localnet.validation import malformed, soroban_refusal, validate
 
 if TYPE_CHECKING:
     import sqlite3
@@ -74,14 +74,18 @@ class Writer:
         return self._answer("PENDING", transaction)
 
     def close(self, accepted: Sequence[Transaction] = ()) -> LedgerRow:
-        """Close the next ledger with what is pending. `accepted`: found valid in this same write
-        transaction."""
-        waiting = self._pending.all()
+        """Close the next ledger with what is pending, as far as there is room; the rest stays pending.
+        `accepted`: found valid in this same write transaction."""
+        queued = self._pending.all()
         chosen = list(accepted)
-        if waiting:
+        if queued:
             state = stored_state(self._connection, self._context.sequence)
-            chosen = closing.select([*waiting, *accepted], state, self._context)
-            self._pending.clear()
+            chosen, waiting = closing.select([*queued, *accepted], state, self._context)
+            waiting_hashes = {transaction.hash for transaction in waiting}
+            self._pending.remove(one for one in queued if one.hash not in waiting_hashes)
+            for transaction in accepted:
+                if transaction.hash in waiting_hashes:
+                    self._pending.add(transaction, self._context.close_time)
         self._last = closing.close(self._connection, self._last, self._header, self._context, chosen)
         return self._last
 
@@ -94,25 +98,28 @@ class Writer:
             raise friendbot.account_exists(address, self._context.base_fee)
         source = present(Account.load(state, keypair.raw_public_key()))
         waiting = self._pending.all()
-        queued = sum(transaction.source == keypair.raw_public_key() for transaction in waiting)
+        mine = [transaction for transaction in waiting if transaction.source == keypair.raw_public_key()]
+        for transaction in mine:
+            if friendbot.creates(transaction, destination):
+                raise friendbot.account_exists(address, self._context.base_fee, pending=transaction.hash)
         envelope = friendbot.funding_envelope(
             keypair,
             self._network.network_id,
-            source.sequence + 1 + queued,
+            source.sequence + 1 + len(mine),
             destination,
             amount,
             fee=self._context.base_fee,
         )
         transaction = decode_transaction(envelope, self._network.network_id)
-        chosen = closing.select([*waiting, transaction], state, self._context)
-        if not any(one is transaction for one in chosen):
+        selection = closing.select([*waiting, transaction], state, self._context)
+        if not any(one is transaction for one in (*selection.chosen, *selection.waiting)):
             raise friendbot.failed(None)
         self._accept(transaction)
         if self._instant:
             query = "SELECT successful, result FROM transactions WHERE hash = ?"
-            successful, result = self._connection.execute(query, (transaction.hash,)).fetchone()
-            if not successful:
-                raise friendbot.failed(result)
+            row = self._connection.execute(query, (transaction.hash,)).fetchone()
+            if row is not None and not row[0]:
+                raise friendbot.failed(row[1])
         return transaction.hash
 
     def refuse(self, transaction_hash: bytes, outcome: Outcome, fee: int) -> Submission:
@@ -152,7 +159,5 @@ class Writer:
         if transaction.sequence < queued.sequence:
             return refused(_Code.txBAD_SEQ)
         if transaction.is_soroban and not malformed(transaction):
-            problem = resources.problem(transaction, present(transaction.soroban), self._network.settings)
-            if problem is not None:
-                return refused(_Code.txSOROBAN_INVALID, problem)
+            return soroban_refusal(transaction, self._network.settings)
         return None

@@ -1,6 +1,6 @@
 """The backend seam: what an implementer writes, and what every backend then offers in one and the same way.
 
-An implementer writes `Backend`: seven methods over values, knowing nothing of roots, blobs, ranking or
+An implementer writes `Backend`: eight methods over values, knowing nothing of roots, blobs, ranking or
 chains. `BaseBackend` adds the public interface once and finally, so that no backend can get identity of
 input, the blob or the ranking wrong. `mycelium_sdk.testing.backend_conformance` states what all of them must
 do.
@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import enum
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypedDict, final
 
 from mycelium_sdk import canonical
 from mycelium_sdk.backends.arguments import Query, checked_count, checked_query, checked_session, checked_text
-from mycelium_sdk.errors import InputError
+from mycelium_sdk.errors import InputError, Tampered
 from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES, Record
 from mycelium_sdk.strkey import check_account
 
@@ -32,10 +33,14 @@ __all__ = [
     "Addition",
     "Backend",
     "BaseBackend",
+    "Context",
     "Export",
     "Hit",
     "Imported",
+    "Integrity",
+    "IntegrityReport",
     "Item",
+    "Progress",
     "Query",
     "Selection",
     "Snapshot",
@@ -44,9 +49,6 @@ __all__ = [
 
 DEFAULT_MAX_BLOB_BYTES = 1 << 30
 """Default limit of an imported blob: one's own memory, 1 GiB (formats.md section 5)."""
-
-_RANKED_TOGETHER = 128
-"""Candidates are scored in blocks of this size, whatever `k` and `offset` are, so that pages fit together."""
 
 _MOST = (1 << 31) - 1
 """No store holds more memories; every database can count so far."""
@@ -101,6 +103,46 @@ class Imported(NamedTuple):
     change_counter: int
 
 
+class Context(NamedTuple):
+    """What a blob does not say of a record: its place in the order of arrival (only the order counts), its
+    session, and its time in Unix seconds, UTC."""
+
+    sequence: int
+    session: str | None
+    time: float | None
+
+
+Progress = Callable[[str, int, int | None], None]
+"""Called now and then by what may take long: what is being done (one word), how many memories of it are done,
+and of how many, where that is known."""
+
+
+class Integrity(enum.Enum):
+    """What a store can say about edits of its files behind its back."""
+
+    KEPT = enum.auto()
+    """Every row, and the set of all rows, is as the store wrote it."""
+    BROKEN = enum.auto()
+    """Something was changed, left out, put in or brought back."""
+    UNKNOWN = enum.auto()
+    """The key that would tell is not on this machine."""
+    UNPROTECTED = enum.auto()
+    """The store keeps nothing by which it could tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrityReport:
+    """The answer of `check`. True unless something is wrong, or cannot be told. `checked`: how many memories.
+    `findings`: a sentence each, without any of the text."""
+
+    state: Integrity
+    checked: int = 0
+    findings: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.state in {Integrity.KEPT, Integrity.UNPROTECTED}
+
+
 class Export(NamedTuple):
     """The blob in chunks, and the change counter of the state that it shows."""
 
@@ -115,7 +157,8 @@ class Snapshot(Protocol):
     def stats(self) -> Stats: ...
 
     def fragments(self) -> Iterator[tuple[str, int]]:
-        """(fragment, copies) of every memory."""
+        """What a blob is made of: (text, copies). A text is a memory's fragment, or several fragments joined
+        by commas, which is quicker, where each of them occurs once."""
         ...
 
     def stored(self) -> Iterator[StoredRecord]:
@@ -140,13 +183,21 @@ class Backend(Protocol):
         """A view that later writes do not change; held until the context ends."""
 
     @abc.abstractmethod
-    def replace(self, records: Iterable[tuple[str, Record]], *, expected_changes: int | None) -> Imported:
+    def replace(
+        self,
+        records: Iterable[tuple[str, Record]],
+        *,
+        expected_changes: int | None,
+        contexts: Iterable[Context] | None,
+        progress: Progress | None,
+    ) -> Imported:
         """Replace everything by these (fragment, record) pairs, which come in canonical order.
 
         Equal neighbours are copies of one memory. The iterable raises if the blob turns out bad, even at its
         very end: nothing has changed then. Memories that were there before keep id, sequence, session and
-        time; others get new sequences in the order they come. Raises `UnanchoredWrites`, changing nothing, if
-        `expected_changes` is not None and not the change counter.
+        time; others get new sequences: in the order they come, or of `contexts`, which has one entry for each
+        pair and gives their sessions and times as well (copies take the first one's). Raises
+        `UnanchoredWrites`, changing nothing, if `expected_changes` is not None and not the change counter.
         """
 
     @abc.abstractmethod
@@ -158,9 +209,18 @@ class Backend(Protocol):
 
     @abc.abstractmethod
     def candidates(self, query: Query, limit: int) -> Candidates:
-        """The first `limit` memories that match, in an order that depends on query and state only; all that
-        match, if they are fewer. With an embedder every memory that passes the filters matches. Never stale:
-        shows every write that was acknowledged before the call.
+        """At least the first `limit` memories that match, in an order that depends on query and state only;
+        all that match, if they are fewer. A memory matches that has one of the query's terms, or stands just
+        before or after one in a coherent run (`scoring.Candidates`); with an embedder every memory that
+        passes the filters does. Never stale: shows every write that was
+        acknowledged before the call.
+        """
+
+    @abc.abstractmethod
+    def records(self, ids: Sequence[str]) -> list[StoredRecord]:
+        """The memories with these ids, in this order; those that are not there (any more) are left out.
+
+        Raises `Tampered` if the store can tell that one of them was changed behind its back.
         """
 
     @abc.abstractmethod
@@ -183,6 +243,7 @@ class BaseBackend(Backend):
     def __init__(self, owner: str, *, max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES) -> None:
         self.owner = check_account(owner)
         self.max_record_bytes = max_record_bytes
+        self._root: tuple[int, bytes] | None = None
 
     @final
     def remember(self, content: str, tags: Iterable[str] | None = None, session: str | None = None) -> str:
@@ -238,17 +299,16 @@ class BaseBackend(Backend):
             return []
         from mycelium_sdk.backends import scoring
 
-        wanted = start + limit
-        rounded = -(-wanted // _RANKED_TOGETHER) * _RANKED_TOGETHER
-        found = self.candidates(question, min(rounded, _MOST))
+        wanted = min(start + limit, _MOST)
+        rounded = -(-wanted // scoring.POOL) * scoring.POOL
+        ranked = scoring.rank(question.terms, self.candidates(question, min(rounded, _MOST)))
+        scores = {candidate.id: score for candidate, score in ranked[start:wanted]}
         hits: list[Hit] = []
-        ceiling = 1.0
-        for first in range(0, min(len(found.items), wanted), _RANKED_TOGETHER):
-            ranked = scoring.rank(question.terms, found.part(first, first + _RANKED_TOGETHER))
-            for place, (candidate, score) in enumerate(ranked, first):
-                ceiling = min(ceiling, score)  # a later block never scores above an earlier one
-                if start <= place < wanted:
-                    hits.append(_hit(candidate.stored, ceiling))
+        for stored in self.records(list(scores)):
+            record = stored.record
+            if not _fits(question, stored, record):  # what a store filters by can be edited behind its back
+                raise Tampered(f"memory {stored.id} was found by a tag or session that it does not have")
+            hits.append(_hit(stored, record, scores[stored.id]))
         return hits
 
     @final
@@ -321,14 +381,34 @@ class BaseBackend(Backend):
         return b"".join(self.iter_blob())
 
     @final
-    def import_blob(self, blob: canonical.Source, *, max_bytes: int = DEFAULT_MAX_BLOB_BYTES) -> int:
+    def root(self) -> bytes:
+        """SHA-256 of the blob, 32 bytes; that of an unchanged store is kept, by its change counter.
+
+        So an edit of the store's files does not show here: what verifies computes it from `export`.
+        """
+        known = self.known_root()
+        if known is not None:
+            return known
+        with self.export() as (chunks, changes):
+            root = canonical.root(chunks)
+        self.keep_root(changes, root)
+        return root
+
+    @final
+    def import_blob(
+        self,
+        blob: canonical.Source,
+        *,
+        max_bytes: int = DEFAULT_MAX_BLOB_BYTES,
+        progress: Progress | None = None,
+    ) -> int:
         """Replace everything by the records of a canonical blob of this owner, all or nothing; how many those
         are.
 
         `blob` is bytes, a binary file or an iterable of chunks. Raises `NonCanonical`, `WrongOwner` or
         `LimitExceeded` with nothing changed.
         """
-        return self.load(blob, max_bytes=max_bytes).records
+        return self.load(blob, max_bytes=max_bytes, progress=progress).records
 
     @final
     def load(
@@ -338,14 +418,39 @@ class BaseBackend(Backend):
         max_bytes: int = DEFAULT_MAX_BLOB_BYTES,
         expected_changes: int | None = None,
         digest: canonical.BlobDigest | None = None,
+        contexts: Iterable[Context] | None = None,
+        progress: Progress | None = None,
     ) -> Imported:
         """`import_blob` for callers that keep state about the store.
 
         Raises `UnanchoredWrites`, with nothing changed, if `expected_changes` is given and the store was
         written to since its change counter was that. `digest`, if given, hashes the blob in the same pass.
+        `contexts`: for each record of the blob, in its order, what the blob does not say; for records that
+        are new here. Raises `InputError`, with nothing changed, if those are more or fewer.
         """
         pairs = canonical.parse_fragments(blob, self.owner, max_bytes=max_bytes, digest=digest)
-        return self.replace(pairs, expected_changes=expected_changes)
+        return self.replace(pairs, expected_changes=expected_changes, contexts=contexts, progress=progress)
+
+    # -- what a store may add
+
+    def check(self, progress: Progress | None = None) -> IntegrityReport:  # noqa: ARG002 - the interface
+        """Whether the store's files are as the store left them, from every row of them."""
+        return IntegrityReport(Integrity.UNPROTECTED)
+
+    def adopt(self, root: bytes, progress: Progress | None = None) -> None:
+        """Vouch for what the files hold from now on, iff its root is `root`: the verified anchor's.
+
+        Ids, sessions and times are taken as they are. Raises `Tampered`, with nothing changed.
+        """
+
+    def known_root(self) -> bytes | None:
+        """What `keep_root` kept for the change counter as it is now."""
+        kept = self._root
+        return kept[1] if kept is not None and kept[0] == self.stats().change_counter else None
+
+    def keep_root(self, changes: int, root: bytes) -> None:
+        """Keep the root of the state with this change counter."""
+        self._root = changes, root
 
     def __enter__(self) -> Self:
         return self
@@ -356,8 +461,11 @@ class BaseBackend(Backend):
         self.close()
 
 
-def _hit(stored: StoredRecord, score: float) -> Hit:
-    record = stored.record
+def _fits(query: Query, stored: StoredRecord, record: Record) -> bool:
+    return query.session in {None, stored.session} and set(query.tags).issubset(record.tags)
+
+
+def _hit(stored: StoredRecord, record: Record, score: float) -> Hit:
     return {
         "id": stored.id,
         "content": record.content,

@@ -3,7 +3,8 @@
 Every text of every script gives terms, and a query is text like any other, never syntax. Compatibility forms,
 case and the marks that readers leave out (accents, Hebrew points, Arabic vowel signs) make no difference.
 Scripts written without spaces, and Hangul, give single characters and pairs of neighbours; emoji and other
-symbols stand alone; ASCII words are stemmed (Snowball, English).
+symbols stand alone; ASCII words are taken as English: irregular forms as their base forms (`irregular`), then
+stemmed (Snowball).
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from mycelium_sdk.backends.irregular import BASE_FORMS
 
-ANALYZER = "1"
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+ANALYZER = "2"
 """Identity of the terms below: another one whenever a text gives other terms; indexes are made anew then."""
 
 MAX_TERM_CHARACTERS = 64
 MAX_QUERY_TERMS = 128
+_MOST_REMEMBERED = 1 << 17
 
 _ascii_words = re.compile(r"[a-z0-9]+|(?<!\S)[^\sa-z0-9]+(?!\S)")
 
@@ -37,27 +41,30 @@ _unspaced = re.compile(
     "\U0001b000-\U0001b16f\U0001f1e6-\U0001f1ff\U00020000-\U0003ffff]+)"
 )
 
-# The Snowball project's English list, with the pieces that apostrophes leave behind.
+# The Snowball project's English list with the pieces that apostrophes leave behind, with "many" and "much" of
+# questions, and without "may", which is a month.
 _STOP_WORDS = frozenset(
     (  # noqa: SIM905 - a list of 160 strings would hide the words
         "i me my myself we us our ours ourselves you your yours yourself yourselves he him his himself "
         "she her hers herself it its itself they them their theirs themselves what which who whom whose "
         "this that these those am is are was were be been being have has had having do does did doing "
-        "will would shall should can could may might must ought a an the and but if or because as until "
+        "will would shall should can could might must ought a an the and but if or because as until "
         "while of at by for with about against between into through during before after above below to "
         "from up down in out on off over under again further then once here there when where why how all "
-        "any both each few more most other some such no nor not only own same so than too very s t d m ll "
-        "re ve don doesn didn isn aren wasn weren hasn haven hadn won wouldn shouldn couldn mustn"
+        "any both each few many much more most other some such no nor not only own same so than too very s t "
+        "d m ll re ve don doesn didn isn aren wasn weren hasn haven hadn won wouldn shouldn couldn mustn"
     ).split()
 )
 
 
 def terms(text: str) -> list[str]:
     """The terms of a stored text, in order and with repeats; no white space, no upper case."""
+    if text.isascii():
+        return [_english[word] for word in _ascii_words.findall(text.lower())]
     found: list[str] = []
     for token in _tokens(text):
         if token.isascii():
-            found.append(_stem(token) if token.isalpha() else token)
+            found.append(_english[token])
         elif _unspaced.match(token):
             found.extend(token)
             found.extend(map(str.__add__, token, token[1:]))
@@ -79,9 +86,9 @@ def query_terms(text: str) -> tuple[str, ...]:
             if not token.isalnum():
                 punctuation[token] = None
             elif token in _STOP_WORDS:
-                stop_words[_stem(token)] = None
+                stop_words[_english[token]] = None
             else:
-                telling[_stem(token) if token.isalpha() else token] = None
+                telling[_english[token]] = None
         elif len(token) > 1 and _unspaced.match(token):
             telling.update(dict.fromkeys(map(str.__add__, token, token[1:])))
         elif not token.translate(_classes).strip():
@@ -141,10 +148,35 @@ class _Classes(dict[int, str]):
 _classes = _Classes()
 
 
-@functools.lru_cache(maxsize=1 << 16)
+class _English(dict[str, str]):
+    """The term of each ASCII token; filled as tokens are met, and emptied when it has grown large."""
+
+    def __missing__(self, token: str) -> str:
+        word = token[:MAX_TERM_CHARACTERS]
+        term = _stem(BASE_FORMS.get(word, word)) if word.isalpha() else word
+        if len(self) >= _MOST_REMEMBERED:
+            self.clear()
+        self[word] = term
+        return term
+
+
+_english = _English()
+
+
 def _stem(word: str) -> str:
-    # Imported here, since the package loads all its languages. A stemmer keeps state between calls, so each
-    # call has its own: many threads analyse at once.
+    # Imported here, since remembering needs no stemmer. A stemmer keeps state between calls, so each call has
+    # its own: many threads analyse at once.
     from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[import-untyped]
 
     return str(EnglishStemmer().stemWord(word))
+
+
+def telling(found: Iterable[str]) -> set[str]:
+    """The distinct terms of a text without those of stop-words: what it is about."""
+    stop_terms = _stop_terms()
+    return {term for term in found if term not in stop_terms}
+
+
+@functools.cache
+def _stop_terms() -> frozenset[str]:
+    return frozenset(_english[word] for word in _STOP_WORDS)

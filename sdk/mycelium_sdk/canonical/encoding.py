@@ -58,8 +58,8 @@ def order_key(record: Record) -> bytes:
 def write_blob(owner: str, fragments: Iterable[tuple[str, int]]) -> Iterator[bytes]:
     """The blob of `owner` in chunks of about 64 KiB, from (fragment, copies) pairs in canonical order.
 
-    The pairs are trusted: they come from `fragment` and are sorted by `order_key`. Raises `InputError` for
-    an owner that is not an account, at once.
+    Several fragments may come as one, joined by commas. The pairs are trusted: they come from `fragment` and
+    are sorted by `order_key`. Raises `InputError` for an owner that is not an account, at once.
     """
     return _chunks(header(check_account(owner)), fragments)
 

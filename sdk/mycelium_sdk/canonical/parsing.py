@@ -102,7 +102,7 @@ def parse_fragments(
 
 def record_from_fragment(text: str) -> Record:
     """The record that a fragment writes. Raises `NonCanonical` if `fragment` would write it differently."""
-    if not text.isascii():
+    if not isinstance(text, str) or not text.isascii():  # a database may hold anything once it was edited
         raise NonCanonical("a stored record is not ASCII", reason=Reason.NOT_ASCII)
     if not _record.fullmatch(text):
         raise NonCanonical("a stored record has not the shape of a record", reason=Reason.STRUCTURE)

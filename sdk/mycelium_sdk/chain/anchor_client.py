@@ -17,7 +17,15 @@ from mycelium_sdk.chain import operations
 from mycelium_sdk.chain.anchors import MAX_ACL_BYTES, MAX_URI_BYTES, ROOT_BYTES, Anchor, anchor_from_value
 from mycelium_sdk.chain.base import EXPIRING_WITHIN, AnchorReceipt, EntryState, EntryStatus
 from mycelium_sdk.chain.contracts import function_names
-from mycelium_sdk.errors import ContractFailed, InputError, TransactionFailed, VersionConflict, WrongDomain
+from mycelium_sdk.errors import (
+    ContractFailed,
+    InputError,
+    MyceliumError,
+    TransactionFailed,
+    Unsettled,
+    VersionConflict,
+    WrongDomain,
+)
 from mycelium_sdk.strkey import check_contract, is_account, is_contract
 
 if TYPE_CHECKING:
@@ -110,8 +118,8 @@ class MemoryAnchorClient:
             TransactionFailed, Unsettled, ContractFailed: as `ChainClient.submit` says.
         """
         _check(root, uri, acl)
-        arguments = [scval.to_address(signer.public_key), *map(scval.to_bytes, (root, uri, acl))]
-        return self._set("set_anchor", arguments, signer, before_send)
+        leading = [scval.to_address(signer.public_key)]
+        return self._set("set_anchor", leading, (root, uri, acl), signer, before_send)
 
     def set_anchor_if(
         self,
@@ -139,13 +147,9 @@ class MemoryAnchorClient:
             raise InputError("the expected version is a number from 0")
         if self.is_legacy:
             return self._set_if_legacy(signer, expected_version, (root, uri, acl), before_send)
-        arguments = [
-            scval.to_address(signer.public_key),
-            scval.to_uint64(expected_version),
-            *map(scval.to_bytes, (root, uri, acl)),
-        ]
+        leading = [scval.to_address(signer.public_key), scval.to_uint64(expected_version)]
         try:
-            return self._set(_COMPARE_AND_SET, arguments, signer, before_send)
+            return self._set(_COMPARE_AND_SET, leading, (root, uri, acl), signer, before_send)
         except ContractFailed as error:
             if error.code != _VERSION_CONFLICT:
                 raise
@@ -193,26 +197,43 @@ class MemoryAnchorClient:
     def _set(
         self,
         function: str,
-        arguments: list[xdr.SCVal],
+        leading: list[xdr.SCVal],
+        content: tuple[bytes, bytes, bytes],
         signer: Keypair,
         before_send: BeforeSend | None,
     ) -> AnchorReceipt:
+        arguments = [*leading, *map(scval.to_bytes, content)]
         work = operations.invoke(self.contract_id, function, arguments)
         try:
             receipt = self.chain.submit(work, signer, before_send=before_send)
         except ContractFailed as error:
             raise _named(error) from error
-        if receipt.value is None or receipt.value.u64 is None:
-            raise self._not_ours(f"{function} gives no version")
         return AnchorReceipt(
             owner=signer.public_key,
-            version=receipt.value.u64.uint64,
+            version=self._version_made(receipt, signer.public_key, content),
             hash=receipt.hash,
             ledger=receipt.ledger,
             close_time=receipt.close_time,
             fee_charged=receipt.fee_charged,
             compared=function == _COMPARE_AND_SET,
         )
+
+    def _version_made(self, receipt: Receipt, owner: str, content: tuple[bytes, bytes, bytes]) -> int:
+        """The version that an applied transaction made: what the call returned, or, where the server does
+        not keep that, what the anchor says. Whatever is wrong here, the anchor was made."""
+        if receipt.value is not None and receipt.value.u64 is not None:
+            return receipt.value.u64.uint64
+        made = Unsettled(
+            f"the anchor was made by transaction {receipt.hash}, and the server does not tell its version",
+            hash=receipt.hash,
+        )
+        try:
+            anchor = self.get_anchor(owner)
+        except MyceliumError as error:
+            raise made from error
+        if anchor is None or (anchor.root, anchor.uri, anchor.acl) != content:
+            raise made  # another one came after it
+        return anchor.version
 
     def _set_if_legacy(
         self,

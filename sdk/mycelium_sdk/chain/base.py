@@ -45,17 +45,23 @@ EXPIRING_WITHIN = 3 * 86_400 // LEDGER_SECONDS
 
 VALIDITY_SECONDS = 60
 """How long a transaction may be applied: until this long after the later of ledger time and local time when
-it was signed. One that is not found by a ledger that closed later than that will never take effect."""
+it was signed. One that is not found by a ledger that closed later than that, in a history that goes back to
+its signing, will never take effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedTransaction:
-    """A transaction that is ready to be sent: its hash, its envelope (base64 of the XDR), and until when it
-    can be applied (Unix seconds of ledger time)."""
+    """A transaction that is ready to be sent: its hash, its envelope (base64 of the XDR), until when it can
+    be applied (Unix seconds of ledger time), and the latest ledger when it was signed.
+
+    It can only be in a later ledger than `signed_ledger`, so a server whose history begins after that cannot
+    say that it never was applied. 0 where the ledger is not known.
+    """
 
     hash: str
     envelope: str
     valid_until: int
+    signed_ledger: int
 
 
 BeforeSend = Callable[[SignedTransaction], None]
@@ -130,7 +136,10 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A transaction that took effect: where, when, at what price, and what it returned."""
+    """A transaction that took effect: where, when, at what price, and what it returned.
+
+    `value` is None where it returned nothing, or the server does not keep what it did.
+    """
 
     hash: str
     ledger: int
@@ -160,13 +169,15 @@ class AnchorReceipt:
 class TransactionState:
     """The network's answer about a hash.
 
-    Only `status`, `hash` and the latest ledger are known for NOT_FOUND. `result_code` is the network's
-    code, the operation's where the operation failed. `contract_error` is the number a contract failed with,
-    where the server keeps diagnostic events.
+    Only `status`, `hash` and the ledgers that the server knows, from `oldest_ledger` to `latest_ledger`, are
+    known for NOT_FOUND. `result_code` is the network's code, the operation's where the operation failed.
+    `contract_error` is the number a contract failed with, where the server keeps diagnostic events. `value`
+    is what the call returned, None also where the server does not keep it.
     """
 
     status: TransactionStatus
     hash: str
+    oldest_ledger: int
     latest_ledger: int
     latest_close_time: int
     ledger: int | None = None
@@ -263,7 +274,7 @@ class ChainClient(Protocol):
         ...
 
     def transaction(self, transaction_hash: str) -> TransactionState:
-        """What is known about a hash. NOT_FOUND is no proof that it will not take effect (see
+        """What is known about a hash. NOT_FOUND is no proof that it did not or will not take effect (see
         VALIDITY_SECONDS)."""
         ...
 

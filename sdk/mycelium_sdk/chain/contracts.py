@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 from stellar_sdk.sep.contract_spec import ContractSpec
@@ -9,7 +10,7 @@ from stellar_sdk.sep.contract_spec import ContractSpec
 from mycelium_sdk.chain import operations
 from mycelium_sdk.chain.artifact import memory_anchor_sha256, memory_anchor_wasm
 from mycelium_sdk.chain.base import EntryStatus
-from mycelium_sdk.errors import ContractNotFound, WrongDomain
+from mycelium_sdk.errors import ChainError, ContractNotFound, WrongDomain
 
 if TYPE_CHECKING:
     from mycelium_sdk.chain.base import ChainClient
@@ -43,6 +44,7 @@ def function_names(chain: ChainClient, contract_id: str) -> frozenset[str]:
     Raises:
         ContractNotFound: there is no contract at the address, or its code is gone.
         WrongDomain: its code has no readable interface.
+        ChainError: the server served other code than the contract's.
     """
     wasm_hash = code_hash(chain, contract_id)
     if wasm_hash == memory_anchor_sha256():
@@ -51,6 +53,11 @@ def function_names(chain: ChainClient, contract_id: str) -> frozenset[str]:
     code = None if state.data is None else state.data.contract_code
     if code is None:
         raise ContractNotFound(f"the code of the contract {contract_id} is not on this network")
+    if hashlib.sha256(code.code).digest() != wasm_hash:
+        raise ChainError(
+            f"the server gave other code than that of the contract {contract_id}",
+            hint="do not trust this server: use another one, by `[onchain] rpc_url`",
+        )
     return _functions_of(contract_id, code.code)
 
 

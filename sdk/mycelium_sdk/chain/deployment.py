@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from stellar_sdk import Keypair, scval
+from stellar_sdk import Keypair
 
 from mycelium_sdk.chain import operations
 from mycelium_sdk.chain.addresses import LOCAL_SALT, local_contract_id, local_deployer_seed
@@ -81,10 +81,9 @@ def deploy(chain: ChainClient, wasm: bytes, signer: Keypair, *, salt: bytes | No
     uploaded = None
     if code.status in {EntryStatus.ABSENT, EntryStatus.ARCHIVED}:
         uploaded = chain.submit(operations.upload_code(wasm), signer)
+    contract_id = operations.contract_id_of(chain.identity().passphrase, signer.public_key, salt)
     created = chain.submit(operations.create_contract(code_hash, signer.public_key, salt), signer)
-    if created.value is None:
-        raise ChainError("the network made the contract and did not say where")
-    return Deployment(scval.from_address(created.value).address, code_hash, uploaded, created)
+    return Deployment(contract_id, code_hash, uploaded, created)
 
 
 def ensure_funded(chain: FundedChain, address: str, notify: Notify | None) -> None:
@@ -92,7 +91,7 @@ def ensure_funded(chain: FundedChain, address: str, notify: Notify | None) -> No
     once."""
     (state,) = chain.entries([operations.account_key(address)])
     if state.status is EntryStatus.ABSENT and chain.fund(address) and notify is not None:
-        notify(f"funded the account {address} on the local chain")
+        notify(f"funded the account {address} with this network's play money")
 
 
 def ensure_local_contract(chain: FundedChain, notify: Notify | None) -> str:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from stellar_sdk.client.base_sync_client import BaseSyncClient
 
 from mycelium_sdk.chain.deployment import ensure_funded
 from mycelium_sdk.chain.rpc import RpcChain
 from mycelium_sdk.errors import ChainError, ChainUnavailable, ConfigError, MyceliumError
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
     from stellar_sdk import Keypair
+    from stellar_sdk.client.response import Response
 
     from mycelium_localnet import Chain
     from mycelium_sdk.chain.base import BeforeSend, Receipt, Work
@@ -37,7 +42,8 @@ class EmbeddedChain(RpcChain):
     ) -> None:
         from mycelium_localnet import IN_PROCESS_URL, InProcessClient
 
-        super().__init__(IN_PROCESS_URL, passphrase, client=InProcessClient(localnet), policy=policy)
+        client = _Door(InProcessClient(localnet))
+        super().__init__(IN_PROCESS_URL, passphrase, client=client, policy=policy)
         self.localnet = localnet
         self._notify = notify
         self._funded: set[str] = set()
@@ -55,6 +61,45 @@ class EmbeddedChain(RpcChain):
         self.localnet.close()
 
 
+class _Door(BaseSyncClient):
+    """The way into the chain. What no other attempt mends (a chain file that was taken away, a closed chain)
+    is raised by it as it is, and becomes an error of this package's tree here."""
+
+    def __init__(self, inner: BaseSyncClient) -> None:
+        self._inner = inner
+
+    def post(
+        self, url: str, data: dict[str, str] | None = None, json_data: dict[str, Any] | None = None
+    ) -> Response:
+        """Carry a request in."""
+        with _in_our_words():
+            return self._inner.post(url, data=data, json_data=json_data)
+
+    def get(
+        self, url: str, params: dict[str, str] | None = None, max_content_size: int | None = None
+    ) -> Response:
+        """Ask the friendbot."""
+        with _in_our_words():
+            return self._inner.get(url, params=params, max_content_size=max_content_size)
+
+    def stream(self, url: str, params: dict[str, str] | None = None) -> Generator[dict[str, Any], None, None]:
+        """There are no streams; whatever the wrapped client makes of it."""
+        return self._inner.stream(url, params)
+
+    def close(self) -> None:
+        """Nothing to release: the chain is closed by whoever opened it."""
+
+
+@contextlib.contextmanager
+def _in_our_words() -> Iterator[None]:
+    from mycelium_localnet.errors import LocalnetError
+
+    try:
+        yield
+    except LocalnetError as error:
+        raise _translated(error) from error
+
+
 def open_embedded(path: Path, passphrase: str, *, notify: Notify | None = None) -> EmbeddedChain:
     """Open the chain file at `path`, made when it is not there. Several processes may have it open.
 
@@ -64,17 +109,14 @@ def open_embedded(path: Path, passphrase: str, *, notify: Notify | None = None) 
     """
     try:
         import mycelium_localnet
-        from mycelium_localnet.errors import LocalnetError
     except ImportError as error:
         raise ConfigError(
             "the embedded chain is not installed",
             hint='install it: pip install "mycelium-memory[local]"; or use another network: '
             "`[onchain] network` in mycelium.toml",
         ) from error
-    try:
+    with _in_our_words():
         localnet = mycelium_localnet.Chain.open(path)
-    except LocalnetError as error:
-        raise _translated(error) from error
     return EmbeddedChain(localnet, passphrase, notify=notify)
 
 

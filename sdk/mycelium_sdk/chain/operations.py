@@ -24,7 +24,9 @@ __all__ = [
     "data_key",
     "instance_key",
     "invoke",
+    "is_entry_of",
     "restore",
+    "setting_key",
     "upload_code",
 ]
 
@@ -133,6 +135,30 @@ def account_key(address: str) -> xdr.LedgerKey:
         xdr.LedgerEntryType.ACCOUNT,
         account=xdr.LedgerKeyAccount(account_id=Keypair.from_public_key(address).xdr_account_id()),
     )
+
+
+def setting_key(setting: xdr.ConfigSettingID) -> xdr.LedgerKey:
+    """The ledger key of one of the network's settings."""
+    return xdr.LedgerKey(
+        xdr.LedgerEntryType.CONFIG_SETTING, config_setting=xdr.LedgerKeyConfigSetting(setting)
+    )
+
+
+def is_entry_of(key: xdr.LedgerKey, data: xdr.LedgerEntryData) -> bool:
+    """Whether the entry is the key's. Of kinds that no function here makes a key of, the kind is compared."""
+    made: xdr.LedgerKey | None = None
+    if data.account is not None:
+        made = xdr.LedgerKey(data.type, account=xdr.LedgerKeyAccount(data.account.account_id))
+    elif data.contract_data is not None:
+        entry = data.contract_data
+        made = xdr.LedgerKey(
+            data.type, contract_data=xdr.LedgerKeyContractData(entry.contract, entry.key, entry.durability)
+        )
+    elif data.contract_code is not None:
+        made = xdr.LedgerKey(data.type, contract_code=xdr.LedgerKeyContractCode(data.contract_code.hash))
+    elif data.config_setting is not None:
+        made = setting_key(data.config_setting.config_setting_id)
+    return data.type is key.type if made is None else made == key
 
 
 def _preimage(deployer: str, salt: bytes) -> xdr.ContractIDPreimage:

@@ -3,27 +3,26 @@ client."""
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from typing import TYPE_CHECKING
 
 from stellar_sdk import Account, SorobanServer, TransactionBuilder, xdr
-from stellar_sdk.client.requests_client import RequestsClient
-from stellar_sdk.soroban_rpc import EventFilter, EventFilterType, GetTransactionStatus
+from stellar_sdk.soroban_rpc import EventFilter, EventFilterType
 
-from mycelium_sdk.chain import operations, translate
+from mycelium_sdk.chain import answers, operations, translate
 from mycelium_sdk.chain.base import (
     EXPIRING_WITHIN,
-    ChainEvent,
     ChainIdentity,
     EntryState,
     EntryStatus,
     EventPage,
-    Resources,
     Simulation,
     TransactionState,
-    TransactionStatus,
 )
-from mycelium_sdk.chain.diagnostics import host_failure, return_value, transaction_result_code
+from mycelium_sdk.chain.diagnostics import host_failure
+from mycelium_sdk.chain.fees import DEFAULT_MAX_FEE, unquoted_fee
+from mycelium_sdk.chain.http_client import HttpClient
 from mycelium_sdk.chain.retry import RetryPolicy
 from mycelium_sdk.chain.submit import Submitter
 from mycelium_sdk.chain.transport import Transport
@@ -34,12 +33,7 @@ if TYPE_CHECKING:
 
     from stellar_sdk import Keypair
     from stellar_sdk.client.base_sync_client import BaseSyncClient
-    from stellar_sdk.soroban_rpc import (
-        EventInfo,
-        GetTransactionResponse,
-        LedgerEntryResult,
-        SimulateTransactionResponse,
-    )
+    from stellar_sdk.soroban_rpc import SimulateTransactionResponse
 
     from mycelium_sdk.chain.base import BeforeSend, Receipt, SignedTransaction, Work
 
@@ -48,16 +42,21 @@ __all__ = ["READ_ONLY_ACCOUNT", "RpcChain"]
 READ_ONLY_ACCOUNT = "GAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAWHF"
 """The account of the all-zero key, which nobody can sign for: the source of simulations that nobody signs."""
 
-_HTTP_SECONDS = 20
 _MINIMUM_FEE = 100
+_DOMAIN_SECONDS = 60.0  # for so long an address that served the expected network is taken to do so still
 
 
 class RpcChain:
     """A `ChainClient` over the RPC server at `url`, expected to serve the network of `passphrase`.
 
-    `client` sends the requests, by default over HTTP without retries of its own, since `policy` decides
-    about those. `inclusion_fee` is the bid in stroops on top of the resource fee. Nothing is asked before
-    the first use.
+    `client` sends the requests, by default an `HttpClient`, which never tries again by itself, since `policy`
+    decides about that. `inclusion_fee` is the bid in stroops on top of the resource fee, `max_fee` the most
+    that a transaction may cost with both, whatever the server says. Nothing is asked before the first use.
+
+    Time limits, as it comes: a request takes 20 seconds at most (`REQUEST_SECONDS`). What asks is repeated as
+    `policy` says and takes 50, since no wait that ends after 30 is begun. A submission asks four times, then
+    sends for 100 seconds at most (30, and the request and the question that were begun by then), and waits
+    for 140 (90, and the question that was begun by then).
     """
 
     def __init__(
@@ -68,24 +67,26 @@ class RpcChain:
         client: BaseSyncClient | None = None,
         policy: RetryPolicy | None = None,
         inclusion_fee: int = _MINIMUM_FEE,
+        max_fee: int = DEFAULT_MAX_FEE,
     ) -> None:
         policy = policy or RetryPolicy()
-        if client is None:
-            client = RequestsClient(num_retries=0, request_timeout=_HTTP_SECONDS, post_timeout=_HTTP_SECONDS)
         self.url = url
         self.passphrase = passphrase
-        self._transport = Transport(client, policy)
+        self._transport = Transport(HttpClient() if client is None else client, policy)
         self._server = SorobanServer(url, self._transport)
-        self._domain_checked = False
+        self._monotonic = policy.pace.monotonic
+        self._domain_known_until: float | None = None
         self._domain_lock = threading.Lock()
         self._submitter = Submitter(
             server=self._server,
             passphrase=passphrase,
             policy=policy,
             inclusion_fee=inclusion_fee,
+            max_fee=max_fee,
             look_up=self.transaction,
-            chain_time=self._chain_time,
+            latest=self._latest,
             refused=self._refused,
+            unquoted_fee=self._unquoted_fee,
         )
 
     def identity(self) -> ChainIdentity:
@@ -146,7 +147,9 @@ class RpcChain:
         with translate.decoding(self.url):
             answer = self._server.simulate_transaction(envelope, use_upgraded_auth=False)
             if answer.error is None:
-                return _simulation(answer)
+                found = answers.simulation(answer)
+                missing = self._unquoted_fee(work, answers.transaction_data(answer))
+                return dataclasses.replace(found, resource_fee=found.resource_fee + missing)
         raise self._refused(work, answer)
 
     def submit(self, work: Work, signer: Keypair, *, before_send: BeforeSend | None = None) -> Receipt:
@@ -163,7 +166,7 @@ class RpcChain:
         """See `ChainClient`."""
         self._check_domain()
         with translate.decoding(self.url):
-            return _transaction_state(self._server.get_transaction(transaction_hash), transaction_hash)
+            return answers.transaction_state(self._server.get_transaction(transaction_hash), transaction_hash)
 
     def entries(
         self, keys: Sequence[xdr.LedgerKey], *, expiring_within: int = EXPIRING_WITHIN
@@ -174,7 +177,8 @@ class RpcChain:
             answer = self._server.get_ledger_entries(list(keys))
             found = {entry.key: entry for entry in answer.entries or ()}
             return tuple(
-                _entry_state(found.get(key.to_xdr()), answer.latest_ledger, expiring_within) for key in keys
+                answers.entry_state(key, found.get(key.to_xdr()), answer.latest_ledger, expiring_within)
+                for key in keys
             )
 
     def events(
@@ -198,7 +202,7 @@ class RpcChain:
                 start_ledger=start_ledger, filters=[wanted], cursor=cursor, limit=limit
             )
             return EventPage(
-                events=tuple(_event(item) for item in answer.events),
+                events=tuple(answers.event(item) for item in answer.events),
                 cursor=answer.cursor,
                 latest_ledger=answer.latest_ledger,
                 oldest_ledger=answer.oldest_ledger,
@@ -209,24 +213,29 @@ class RpcChain:
         self._transport.close()
 
     def _check_domain(self) -> None:
-        """Ask once whether the server serves the expected network."""
-        if not self._domain_checked:
-            with self._domain_lock:
-                if not self._domain_checked:
-                    self._ask_network()
-                    self._domain_checked = True
+        """Make sure that the server serves the expected network, by an answer that is not old."""
+        with self._domain_lock:
+            if self._domain_known_until is None or self._monotonic() >= self._domain_known_until:
+                self._ask_network()
 
     def _ask_network(self) -> dict[str, object]:
         network = self._transport.call(self.url, "getNetwork")
         if network.get("passphrase") != self.passphrase:
+            self._domain_known_until = None
             raise WrongDomain(
                 f"{translate.server_name(self.url)} serves another network than the configured one"
             )
+        self._domain_known_until = self._monotonic() + _DOMAIN_SECONDS
         return network
 
-    def _chain_time(self) -> int:
+    def _latest(self) -> tuple[int, int]:
         with translate.decoding(self.url):
-            return self._server.get_latest_ledger().close_time
+            answer = self._server.get_latest_ledger()
+            return answer.sequence, answer.close_time
+
+    def _unquoted_fee(self, work: Work, data: xdr.SorobanTransactionData) -> int:
+        with translate.decoding(self.url):
+            return unquoted_fee(work, data, lambda key: self.entries([key])[0])
 
     def _account_exists(self, address: str) -> bool:
         (state,) = self.entries([operations.account_key(address)])
@@ -253,80 +262,3 @@ class RpcChain:
         )
         (state,) = self.entries([key])
         return state.status is EntryStatus.ABSENT
-
-
-def _simulation(answer: SimulateTransactionResponse) -> Simulation:
-    if answer.transaction_data is None or answer.min_resource_fee is None:
-        raise ValueError("a simulation without transaction data")
-    resources = xdr.SorobanTransactionData.from_xdr(answer.transaction_data).resources
-    return Simulation(
-        value=xdr.SCVal.from_xdr(answer.results[0].xdr) if answer.results else None,
-        resource_fee=answer.min_resource_fee,
-        resources=Resources(
-            instructions=resources.instructions.uint32,
-            read_bytes=resources.disk_read_bytes.uint32,
-            write_bytes=resources.write_bytes.uint32,
-            read_entries=len(resources.footprint.read_only),
-            write_entries=len(resources.footprint.read_write),
-        ),
-        latest_ledger=answer.latest_ledger,
-    )
-
-
-def _transaction_state(answer: GetTransactionResponse, transaction_hash: str) -> TransactionState:
-    if answer.status is GetTransactionStatus.NOT_FOUND:
-        return TransactionState(
-            status=TransactionStatus.NOT_FOUND,
-            hash=transaction_hash,
-            latest_ledger=answer.latest_ledger,
-            latest_close_time=answer.latest_ledger_close_time,
-        )
-    if answer.result_xdr is None or answer.transaction_hash != transaction_hash:
-        raise ValueError("another transaction, or one without a result")
-    result = xdr.TransactionResult.from_xdr(answer.result_xdr)
-    succeeded = answer.status is GetTransactionStatus.SUCCESS
-    failure = None if succeeded else host_failure(answer.diagnostic_events_xdr)
-    value = None
-    if succeeded and answer.result_meta_xdr is not None:
-        value = return_value(xdr.TransactionMeta.from_xdr(answer.result_meta_xdr))
-    return TransactionState(
-        status=TransactionStatus.SUCCESS if succeeded else TransactionStatus.FAILED,
-        hash=transaction_hash,
-        latest_ledger=answer.latest_ledger,
-        latest_close_time=answer.latest_ledger_close_time,
-        ledger=answer.ledger,
-        close_time=answer.create_at,
-        fee_charged=result.fee_charged.int64,
-        result_code=transaction_result_code(result),
-        value=value,
-        contract_error=None if failure is None else failure.contract_error,
-    )
-
-
-def _entry_state(entry: LedgerEntryResult | None, latest_ledger: int, expiring_within: int) -> EntryState:
-    if entry is None:
-        return EntryState(EntryStatus.ABSENT, latest_ledger)
-    data = xdr.LedgerEntryData.from_xdr(entry.xdr)
-    live_until = entry.live_until_ledger
-    if live_until is None:
-        status = EntryStatus.LIVE
-    elif live_until < latest_ledger:
-        # Servers give archived entries with a 0, or with the ledger that has passed.
-        status, live_until = EntryStatus.ARCHIVED, None
-    elif live_until - latest_ledger < expiring_within:
-        status = EntryStatus.EXPIRING
-    else:
-        status = EntryStatus.LIVE
-    return EntryState(status, latest_ledger, live_until, entry.last_modified_ledger, data)
-
-
-def _event(item: EventInfo) -> ChainEvent:
-    return ChainEvent(
-        id=item.id,
-        contract_id=item.contract_id,
-        ledger=item.ledger,
-        close_time=int(item.ledger_close_at.timestamp()),
-        transaction=item.transaction_hash,
-        topics=tuple(xdr.SCVal.from_xdr(topic) for topic in item.topic),
-        value=xdr.SCVal.from_xdr(item.value),
-    )

@@ -2,12 +2,17 @@
 
 Messages name the server by host alone: an RPC address may carry a key. What a server or the host says in
 its own words is quoted only from JSON-RPC errors, shortened.
+
+A request that sends a transaction is judged more strictly than one that asks (`sending`): only what proves
+that the server did not take it is an error of its own, and everything else is `ChainUnavailable`, which says
+nothing about what became of it.
 """
 
 from __future__ import annotations
 
 import binascii
 import contextlib
+import ssl
 import urllib.parse
 from typing import TYPE_CHECKING
 
@@ -41,14 +46,22 @@ __all__ = [
     "rpc_refused",
     "server_name",
     "simulation_refused",
+    "too_large",
     "transaction_failed",
     "unfunded",
 ]
 
 _QUOTED_CHARACTERS = 200
 
-# JSON-RPC: an internal error, and the server's own limit on how long a request may take (chain.md section 2).
-_RETRYABLE_RPC_CODES = frozenset({-32603, -32001})
+# JSON-RPC: an internal error, and the server's own limits on how long a request may take and how many it
+# works on (chain.md section 2).
+_RETRYABLE_RPC_CODES = frozenset({-32603, -32001, -32003})
+
+# What a server says about a request before it does anything with it.
+_REFUSING_RPC_CODES = frozenset({-32600, -32601, -32602})
+_REFUSING_STATUSES = frozenset({400, 401, 403, 404, 405, 413, 415})
+
+_RETRYABLE_STATUSES = frozenset({408, 425, 429})
 
 _HINTS = {
     "txINSUFFICIENT_BALANCE": "the account cannot pay the fee: send it some XLM",
@@ -57,6 +70,7 @@ _HINTS = {
     "txBAD_AUTH": "the wallet's key may not sign for this account, or the network's passphrase is another",
     "txTOO_LATE": "the transaction was not applied in time and never will be: run the command again",
     "txBAD_SEQ": "another program uses this account at the same time: run the command again",
+    "INVOKE_HOST_FUNCTION_ENTRY_ARCHIVED": "an entry's time to live ended just then: run the command again",
 }
 
 
@@ -71,10 +85,13 @@ def server_name(url: str) -> str:
     return host if port is None else f"{host}:{port}"
 
 
-def connection_failed(url: str, error: stellar_sdk.exceptions.ConnectionError) -> MyceliumError:
+def connection_failed(
+    url: str, error: stellar_sdk.exceptions.ConnectionError, *, sending: bool = False
+) -> MyceliumError:
     """A request that got no HTTP answer: by what went wrong underneath."""
     server, cause = server_name(url), error.__cause__
-    if isinstance(cause, requests.exceptions.SSLError):
+    # A certificate is judged before anything is sent. Any other failure of TLS may come after that.
+    if isinstance(cause, requests.exceptions.SSLError) and (not sending or _is_certificates_fault(cause)):
         return ChainError(
             f"no secure connection to {server}",
             hint="check the server's certificate, this machine's clock and the address",
@@ -90,7 +107,21 @@ def connection_failed(url: str, error: stellar_sdk.exceptions.ConnectionError) -
     return ChainUnavailable(f"{server} cannot be reached")
 
 
-def http_status(url: str, status: int) -> MyceliumError | None:
+def _is_certificates_fault(error: BaseException) -> bool:
+    """Whether a certificate was refused, anywhere below: each library wraps the error of the one beneath."""
+    waiting: list[object] = [error]
+    seen: set[int] = set()
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, ssl.SSLCertVerificationError):
+            return True
+        if isinstance(found, BaseException) and id(found) not in seen:
+            seen.add(id(found))
+            waiting += [*found.args, found.__cause__, found.__context__, getattr(found, "reason", None)]
+    return False
+
+
+def http_status(url: str, status: int, *, sending: bool = False) -> MyceliumError | None:
     """An answer with a status that carries no result; None for one that does."""
     server = server_name(url)
     if 200 <= status < 300:
@@ -99,11 +130,21 @@ def http_status(url: str, status: int) -> MyceliumError | None:
         return ChainUnavailable(
             f"{server} is limiting requests", hint="wait a little, or use another RPC server"
         )
-    if status >= 500:
+    if status >= 500 or status in _RETRYABLE_STATUSES or (sending and status not in _REFUSING_STATUSES):
         return ChainUnavailable(f"{server} answered with HTTP status {status}")
     return ChainError(
         f"{server} refused the request with HTTP status {status}",
         hint="check `[onchain] rpc_url`: the address of a Stellar RPC server, with its key if it needs one",
+        verdict=Verdict.UNAVAILABLE,
+    )
+
+
+def too_large(url: str, limit: int, *, sending: bool = False) -> MyceliumError:
+    """An answer that was given up, since it went on beyond `limit` bytes."""
+    kind = ChainUnavailable if sending else ChainError
+    return kind(
+        f"{server_name(url)} sent more than {limit:,} bytes as one answer",
+        hint="this is not how an RPC server behaves: use another one, by `[onchain] rpc_url`",
         verdict=Verdict.UNAVAILABLE,
     )
 
@@ -116,11 +157,14 @@ def not_json_rpc(url: str) -> ChainUnavailable:
     )
 
 
-def rpc_refused(url: str, method: str, code: object, message: object) -> MyceliumError:
+def rpc_refused(
+    url: str, method: str, code: object, message: object, *, sending: bool = False
+) -> MyceliumError:
     """A JSON-RPC error object."""
     words = "".join(c for c in str(message or "") if c.isprintable())[:_QUOTED_CHARACTERS]
     text = f"{server_name(url)} refused {method}: {words} ({code})"
-    if code in _RETRYABLE_RPC_CODES:
+    known = code if isinstance(code, int) else None
+    if known in _RETRYABLE_RPC_CODES or (sending and known not in _REFUSING_RPC_CODES):
         return ChainUnavailable(text)
     return ChainError(text, hint="the server may be too old or too busy for this: try another RPC server")
 

@@ -3,6 +3,7 @@ retried."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from stellar_sdk.client.response import Response
 from mycelium_sdk.chain import translate
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
 
     from mycelium_sdk.chain.retry import RetryPolicy
 
@@ -39,24 +40,21 @@ class Transport(BaseSyncClient):
     ) -> Response:
         """Send one JSON-RPC request and check the answer's frame. Everything but sending is retried."""
         method = str((json_data or {}).get("method", ""))
+        sending = method == _SEND
 
         def once() -> Response:
-            try:
+            with _named(url, sending=sending):
                 response = self._inner.post(url, data=data, json_data=json_data)
-            except stellar_sdk.exceptions.ConnectionError as error:
-                raise translate.connection_failed(url, error) from error
-            return _checked(url, method, response)
+            return _checked(url, method, response, sending=sending)
 
-        return once() if method == _SEND else self._policy.call(once)
+        return once() if sending else self._policy.call(once)
 
     def get(
         self, url: str, params: dict[str, str] | None = None, max_content_size: int | None = None
     ) -> Response:
         """One GET, not retried, whatever its status."""
-        try:
+        with _named(url):
             return self._inner.get(url, params=params, max_content_size=max_content_size)
-        except stellar_sdk.exceptions.ConnectionError as error:
-            raise translate.connection_failed(url, error) from error
 
     def call(self, url: str, method: str) -> dict[str, Any]:
         """The result of a method without parameters, for fields that `stellar_sdk` does not know."""
@@ -88,8 +86,19 @@ class _Parsed(Response):
         return self._parsed
 
 
-def _checked(url: str, method: str, response: Response) -> Response:
-    refused = translate.http_status(url, response.status_code)
+@contextlib.contextmanager
+def _named(url: str, *, sending: bool = False) -> Iterator[None]:
+    """Map what a client raises instead of giving an answer."""
+    try:
+        yield
+    except stellar_sdk.exceptions.ConnectionError as error:
+        raise translate.connection_failed(url, error, sending=sending) from error
+    except stellar_sdk.exceptions.ContentSizeLimitExceededError as error:
+        raise translate.too_large(url, error.limit, sending=sending) from error
+
+
+def _checked(url: str, method: str, response: Response, *, sending: bool) -> Response:
+    refused = translate.http_status(url, response.status_code, sending=sending)
     if refused is not None:
         raise refused
     try:
@@ -102,5 +111,6 @@ def _checked(url: str, method: str, response: Response) -> Response:
     if problem is not None:
         if not isinstance(problem, dict):
             raise translate.not_json_rpc(url)
-        raise translate.rpc_refused(url, method, problem.get("code"), problem.get("message"))
+        code, message = problem.get("code"), problem.get("message")
+        raise translate.rpc_refused(url, method, code, message, sending=sending)
     return _Parsed(response, answer)

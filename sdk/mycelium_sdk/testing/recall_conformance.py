@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
@@ -27,6 +28,11 @@ TEXTS = {
     "Hindi": ("बिल्ली चटाई पर बैठी है", "बिल्ली"),
     "Russian": ("Кошка сидит на ковре", "кошка"),
     "German": ("Die Straße nach Köln ist gesperrt", "STRASSE"),
+    "German compound": ("Der Donaudampfschifffahrtskapitän grüßt", "donaudampfschifffahrtskapitän"),
+    "two Japanese characters": ("明日は京都へ行きます", "京都"),
+    "Korean with a particle": ("서울에서 친구를 만났다", "서울"),
+    "Arabic with vowel signs": ("ذَهَبَ الوَلَدُ إِلَى المَدرَسَةِ", "المدرسة"),
+    "Hebrew with points": ("שָׁלוֹם עֲלֵיכֶם", "שלום"),
     "accents": ("Un café crème, s'il vous plaît", "cafe creme"),
     "decomposed": ("un cafe\u0301 noir", "café noir"),
     "emoji": ("we had 🍕 for lunch", "🍕"),
@@ -35,12 +41,37 @@ TEXTS = {
     "digits": ("the door code is 4711", "4711"),
     "one letter": ("vitamin C helps", "c"),
     "code": ("call parse_blob(data) first", "parse_blob"),
+    "code with symbols": ("if (a[i] != b->next) return x<<2;", "b->next"),
     "address": ("see https://example.org/a/b?q=1", "example.org"),
+    "a whole address": ("at https://docs.example.com/y.html#part-2", "https://docs.example.com/y.html#part-2"),
+    "mail address": ("write to ana.perez+news@example.net", "ana.perez+news@example.net"),
+    "path": (r"it is in C:\Users\Ana and /usr/share", "/usr/share"),
     "NUL": ("before\0after", "after"),
     "stop-words only": ("to be or not to be", "to be or not to be"),
     "punctuation only": ("well :-)", ":-)"),
     "apostrophe": ("it is the user's wish", "users' wish"),
 }
+
+
+def _conversation() -> tuple[list[str], list[tuple[int, str, set[str]]]]:
+    """Texts whose neighbours have words in common; and of some, which answer a question with none of its words:
+    their place, the question, its words."""
+    texts, answers = [], []
+    for topic in range(40):
+        about = [f"topic{topic}word{word}" for word in range(6)]
+        texts += [
+            f"{about[0]} {about[1]} begin",
+            f"{about[1]} {about[2]} {about[3]} go on",
+            f"shall we {about[2]} {about[4]} then",
+            f"yes certainly number{topic}",
+            f"{about[3]} {about[4]} {about[5]} more",
+            f"{about[5]} {about[0]} end",
+        ]
+        answers.append((6 * topic + 3, f"{about[2]} {about[4]}", {about[2], about[4]}))
+    return texts, answers
+
+
+_CONVERSATION, _ANSWERS = _conversation()
 
 
 class RecallConformance:
@@ -90,6 +121,37 @@ class RecallConformance:
         hits = backend.recall(query)
         assert hits[0]["content"] == text
         assert all(0 < hit["score"] <= 1 for hit in hits)
+
+    def test_a_megabyte_is_a_query_as_well(self, backend: BaseBackend) -> None:
+        backend.remember_many(["plum", "pear"])
+        assert [hit["content"] for hit in backend.recall("plum " + "filler " * 150_000, k=1)] == ["plum"]
+
+    def test_what_was_written_just_before_and_after_helps_to_find_a_memory(
+        self, backend: BaseBackend
+    ) -> None:
+        for number, text in enumerate(_CONVERSATION):
+            backend.remember(text, session=f"s{number // 40}")
+        for place, question, _ in _ANSWERS:
+            answer = _CONVERSATION[place]
+            hits = backend.recall(question, k=5)
+            assert answer in [hit["content"] for hit in hits]
+            assert all(0 < hit["score"] <= 1 for hit in hits)
+            assert hits[0]["content"] != answer  # what says it itself comes first
+
+    def test_in_random_order_memories_are_no_context_of_each_other(self, backend: BaseBackend) -> None:
+        texts = list(_CONVERSATION)
+        random.Random(1).shuffle(texts)  # noqa: S311 - no secret
+        backend.remember_many(texts)
+        for _, question, words in _ANSWERS:
+            for hit in backend.recall(question, k=100):
+                assert words & set(hit["content"].split())
+
+    def test_other_sessions_are_no_context(self, backend: BaseBackend) -> None:
+        for number, text in enumerate(_CONVERSATION):
+            backend.remember(text, session=f"s{number // 40}")
+            backend.remember(f"elsewhere {number}", session="elsewhere")
+        for _, question, _ in _ANSWERS:
+            assert all(hit["session"] != "elsewhere" for hit in backend.recall(question, k=100))
 
     @pytest.mark.parametrize(
         "query",

@@ -6,11 +6,13 @@ import os
 import sqlite3
 import stat
 import threading
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mycelium_localnet import Chain, errors
+from mycelium_localnet import Chain, errors, storage
 from mycelium_localnet.schema import APPLICATION_ID, SCHEMA_VERSION
 
 
@@ -184,3 +186,23 @@ def test_threads_share_a_chain() -> None:
         for thread in threads:
             thread.join()
         assert sorted(seen) == list(range(2, 82))
+
+
+def test_a_file_that_another_process_makes_just_now_is_no_strangers(tmp_path: Path) -> None:
+    """What tells a chain file is read at once: tables may come between two statements."""
+    path = tmp_path / "chain.db"
+    path.touch(mode=0o600)
+
+    class Interrupted(sqlite3.Connection):
+        """Another opener makes the file between two statements."""
+
+        began = False
+
+        def execute(self, *arguments: Any) -> sqlite3.Cursor:
+            if self.began:
+                Chain.open(path).close()
+            self.began = True
+            return super().execute(*arguments)
+
+    with closing(sqlite3.connect(path, isolation_level=None, factory=Interrupted)) as connection:
+        storage._check_kind(connection, str(path))

@@ -93,6 +93,21 @@ def test_many_wait_for_one_ledger(manual: Lab) -> None:
     assert all(manual.balance(keypair(name)) == 10_000 * 10**7 for name in names)
 
 
+def test_an_account_that_is_being_funded(manual: Lab) -> None:
+    name = manual.chain.fund(keypair("bob").public_key)
+    manual.chain.fund(keypair("carol").public_key)
+    with pytest.raises(errors.AccountExistsError, match="being funded") as caught:
+        manual.chain.fund(keypair("bob").public_key)
+    assert caught.value.pending == bytes.fromhex(name)
+    assert caught.value.result is not None
+    operation_result(result_of(caught.value.result))
+    manual.chain.close_ledger()
+    assert all(manual.balance(keypair(name)) == 10_000 * 10**7 for name in ("bob", "carol"))
+    with pytest.raises(errors.AccountExistsError, match="exists already") as caught:
+        manual.chain.fund(keypair("bob").public_key)
+    assert caught.value.pending is None
+
+
 def test_what_is_told_of_a_transfer(lab: Lab, bob: Keypair) -> None:
     def remember(builder: TransactionBuilder) -> None:
         builder.set_timeout(300).add_text_memo("rent")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from stellar_sdk import xdr
 from tests.localnet.ledger.lab import CODES, Lab, create, keypair, result_of
 
-from mycelium_localnet import Chain
+from mycelium_localnet import Chain, genesis
 from mycelium_localnet.clock import FROZEN_START
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stellar_sdk import Keypair
+    from stellar_sdk import Keypair, TransactionEnvelope
 
 
 def funded(lab: Lab, *names: str) -> list[Keypair]:
@@ -197,3 +198,86 @@ def test_a_waiting_transaction_survives_reopening(tmp_path: Path, wasm: bytes) -
         chain.close_ledger()
         assert lab.transaction(envelope.hash()).successful
         assert lab.balance(keypair("new")) == 5 * 10**7
+
+
+def heavy(lab: Lab, count: int, **resources: int) -> list[TransactionEnvelope]:
+    """Soroban transactions of as many sources that wait for a ledger; what they declare is what counts."""
+    sources = funded(lab, *(f"source {number}" for number in range(count)))
+    declared = {"instructions": 0, "disk_read_bytes": 0, "write_bytes": 0, **resources}
+    data = xdr.SorobanTransactionData(
+        xdr.SorobanTransactionDataExt(0),
+        xdr.SorobanResources(
+            xdr.LedgerFootprint([], []), **{name: xdr.Uint32(value) for name, value in declared.items()}
+        ),
+        xdr.Int64(10**7),
+    )
+    lab.contract_id = "CAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAD2KM"
+    envelopes = [lab.build(one, lab.call("put"), soroban=data, fee=10**7 + 100) for one in sources]
+    assert {lab.submit(envelope).status for envelope in envelopes} == {"PENDING"}
+    return envelopes
+
+
+def taken_up(lab: Lab) -> list[list[bytes]]:
+    """Close ledgers until nothing waits: the hashes of each one's transactions."""
+    found: list[list[bytes]] = []
+    while True:
+        number = lab.chain.close_ledger()
+        with lab.chain.read() as view:
+            rows = view.transactions((number - 1, 1 << 20), 1_000)
+        if not rows:
+            return found
+        found.append([row.hash for row in rows])
+
+
+@pytest.mark.parametrize(
+    ("count", "resources", "sizes"),
+    [
+        (103, {}, [100, 3]),
+        (7, {"instructions": 100_000_000}, [5, 2]),
+        (3, {"write_bytes": 100_000}, [1, 1, 1]),
+        (19, {"disk_read_bytes": 200_000}, [17, 2]),
+    ],
+)
+def test_a_ledger_takes_what_the_network_allows_and_the_rest_waits(
+    manual: Lab, count: int, resources: dict[str, int], sizes: list[int]
+) -> None:
+    envelopes = heavy(manual, count, **resources)
+    found = taken_up(manual)
+    assert [len(hashes) for hashes in found] == sizes
+    assert [name for hashes in found for name in hashes] == [envelope.hash() for envelope in envelopes]
+
+
+def test_what_is_small_passes_what_waits(manual: Lab) -> None:
+    funded(manual, "bob")
+    first, second = heavy(manual, 2, write_bytes=100_000)
+    third = manual.build(keypair("bob"), create())
+    assert manual.submit(third).status == "PENDING"
+    assert taken_up(manual) == [[third.hash(), first.hash()], [second.hash()]]
+
+
+def test_classic_transactions_have_limits_too_and_stay_in_order(
+    monkeypatch: pytest.MonkeyPatch, wasm: bytes
+) -> None:
+    """Several of one source: none is taken before those that come before it."""
+    monkeypatch.setattr(genesis, "_MAX_TX_SET_SIZE", 3)
+    with Chain.open(":memory:", closing="manual") as chain:
+        lab = Lab(chain, wasm)
+        hashes = [bytes.fromhex(chain.fund(keypair(name).public_key)) for name in "abcdefgh"]
+        assert taken_up(lab) == [hashes[:3], hashes[3:6], hashes[6:]]
+        assert all(lab.transaction(name).successful for name in hashes)
+
+
+def test_skipping_and_instant_closing_leave_nothing_behind(manual: Lab) -> None:
+    envelopes = heavy(manual, 3, write_bytes=100_000)
+    before = manual.latest().sequence
+    assert manual.chain.skip_ledgers(2) == before + 2
+    assert [manual.transaction(one.hash()).ledger for one in envelopes[:2]] == [before + 1, before + 2]
+    with manual.chain.read() as view:
+        assert view.is_pending(envelopes[2].hash())
+    assert manual.chain.skip_ledgers(5) == before + 7
+    assert manual.transaction(envelopes[2].hash()).ledger == before + 3
+    again = [manual.build(keypair(f"source {number}"), create(f"new {number}")) for number in range(2)]
+    for envelope in again:
+        assert manual.submit(envelope).status == "PENDING"
+    manual.chain.set_interval(closing="instant")
+    assert all(manual.transaction(envelope.hash()).successful for envelope in again)

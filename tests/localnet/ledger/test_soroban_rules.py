@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stellar_sdk import MuxedAccount, scval, xdr
-from tests.localnet.ledger.lab import CODES, create, operation_result, result_of
+from tests.localnet.ledger.lab import CODES, create, keypair, operation_result, result_of
+
+from mycelium_localnet.context import LedgerContext
+from mycelium_localnet.envelopes import decode_transaction
+from mycelium_localnet.headers import Header
+from mycelium_localnet.state import stored_state
+from mycelium_localnet.validation import validate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,6 +186,81 @@ def test_a_memo_with_a_host_function(lab: Lab, alice: Keypair) -> None:
 
     envelope = lab.prepare(alice, lab.put_call(), change=remember)
     assert "memo or muxed" in _soroban_invalid(lab, envelope)
+
+
+def test_a_memo_is_refused_before_anything_else_is_looked_at(lab: Lab, alice: Keypair) -> None:
+    def remember(builder: TransactionBuilder) -> None:
+        builder.add_time_bounds(0, 5).add_text_memo("for the books")
+
+    def exceed(data: xdr.SorobanTransactionData) -> None:
+        data.resources.instructions = xdr.Uint32(lab.chain.settings.tx_max_instructions + 1)
+
+    envelope = lab.prepare(alice, lab.put_call(), change=remember, change_data=exceed, sequence=5, signers=[])
+    assert "memo or muxed" in _soroban_invalid(lab, envelope)
+    lab.chain.set_interval(closing="manual")
+    assert lab.submit(lab.build(alice, create())).status == "PENDING"
+    envelope = lab.prepare(alice, lab.put_call(), change=remember, sequence=lab.sequence(alice) + 2)
+    assert "memo or muxed" in _soroban_invalid(lab, envelope)
+
+
+def test_a_memo_is_refused_when_applying_as_well(lab: Lab, alice: Keypair) -> None:
+    def remember(builder: TransactionBuilder) -> None:
+        builder.add_time_bounds(0, 0).add_text_memo("for the books")
+
+    envelope = lab.prepare(alice, lab.put_call(), change=remember)
+    transaction = decode_transaction(envelope.to_xdr_object().to_xdr_bytes(), lab.chain.network_id)
+    latest = lab.latest()
+    with lab.chain._storage.read() as connection:
+        header = Header.unpack(latest.header)
+        context = LedgerContext.of(lab.chain._network, header, latest.sequence + 1, latest.close_time)
+        state = stored_state(connection, context.sequence)
+        found = validate(transaction, state, context, applying=True)
+    assert (found.outcome.code, found.uses_sequence) == (CODES.txSOROBAN_INVALID, False)
+
+
+def _asset(code: bytes, issuer: str) -> xdr.TrustLineAsset:
+    account = keypair(issuer).xdr_account_id()
+    if len(code) == 4:
+        short = xdr.AlphaNum4(xdr.AssetCode4(code), account)
+        return xdr.TrustLineAsset(xdr.AssetType.ASSET_TYPE_CREDIT_ALPHANUM4, alpha_num4=short)
+    long = xdr.AlphaNum12(xdr.AssetCode12(code), account)
+    return xdr.TrustLineAsset(xdr.AssetType.ASSET_TYPE_CREDIT_ALPHANUM12, alpha_num12=long)
+
+
+@pytest.mark.parametrize(
+    ("asset", "possible"),
+    [
+        (xdr.TrustLineAsset(xdr.AssetType.ASSET_TYPE_NATIVE), False),
+        (_asset(b"USD\0", "bank"), True),
+        (_asset(b"USD\0", "alice"), False),  # one's own
+        (_asset(b"U\0D\0", "bank"), False),
+        (_asset(b"US-D", "bank"), False),
+        (_asset(bytes(4), "bank"), False),
+        (_asset(b"DOLLAR".ljust(12, b"\0"), "bank"), True),
+        (_asset(b"USD".ljust(12, b"\0"), "bank"), False),  # a short code in a long place
+        (
+            xdr.TrustLineAsset(
+                xdr.AssetType.ASSET_TYPE_POOL_SHARE, liquidity_pool_id=xdr.PoolID(xdr.Hash(bytes(32)))
+            ),
+            True,
+        ),
+    ],
+)
+def test_a_trustline_in_the_footprint_is_one_that_can_be(
+    lab: Lab, alice: Keypair, asset: xdr.TrustLineAsset, *, possible: bool
+) -> None:
+    trustline = xdr.LedgerKeyTrustLine(alice.xdr_account_id(), asset)
+    key = xdr.LedgerKey(xdr.LedgerEntryType.TRUSTLINE, trust_line=trustline)
+
+    def change(data: xdr.SorobanTransactionData) -> None:
+        data.resources.footprint.read_only.append(key)
+        data.resource_fee = xdr.Int64(10**8)
+
+    envelope = lab.prepare(alice, lab.put_call(), change_data=change)
+    if possible:
+        lab.succeed(envelope)
+    else:
+        assert "invalid trustline asset" in _soroban_invalid(lab, envelope)
 
 
 @pytest.mark.parametrize("where", ["transaction", "operation"])

@@ -29,6 +29,7 @@ def test_settings_are_those_of_the_entries(
     history = entries[ids.CONFIG_SETTING_CONTRACT_HISTORICAL_DATA_V0].contract_historical_data
     events = entries[ids.CONFIG_SETTING_CONTRACT_EVENTS_V0].contract_events
     bandwidth = entries[ids.CONFIG_SETTING_CONTRACT_BANDWIDTH_V0].contract_bandwidth
+    lanes = entries[ids.CONFIG_SETTING_CONTRACT_EXECUTION_LANES].contract_execution_lanes
     archival = entries[ids.CONFIG_SETTING_STATE_ARCHIVAL].state_archival_settings
     assert compute is not None
     assert cost is not None
@@ -37,6 +38,7 @@ def test_settings_are_those_of_the_entries(
     assert events is not None
     assert bandwidth is not None
     assert archival is not None
+    assert lanes is not None
     sizes = [
         entries[ids.CONFIG_SETTING_CONTRACT_MAX_SIZE_BYTES].contract_max_size_bytes,
         entries[ids.CONFIG_SETTING_CONTRACT_DATA_KEY_SIZE_BYTES].contract_data_key_size_bytes,
@@ -55,6 +57,13 @@ def test_settings_are_those_of_the_entries(
         "tx_max_write_bytes": cost.tx_max_write_bytes.uint32,
         "tx_max_footprint_entries": cost_ext.tx_max_footprint_entries.uint32,
         "tx_max_contract_events_size_bytes": events.tx_max_contract_events_size_bytes.uint32,
+        "ledger_max_tx_count": lanes.ledger_max_tx_count.uint32,
+        "ledger_max_instructions": compute.ledger_max_instructions.int64,
+        "ledger_max_txs_size_bytes": bandwidth.ledger_max_txs_size_bytes.uint32,
+        "ledger_max_disk_read_entries": cost.ledger_max_disk_read_entries.uint32,
+        "ledger_max_disk_read_bytes": cost.ledger_max_disk_read_bytes.uint32,
+        "ledger_max_write_entries": cost.ledger_max_write_ledger_entries.uint32,
+        "ledger_max_write_bytes": cost.ledger_max_write_bytes.uint32,
         "max_contract_size_bytes": sizes[0].uint32 if sizes[0] else None,
         "max_contract_data_key_size_bytes": sizes[1].uint32 if sizes[1] else None,
         "max_contract_data_entry_size_bytes": sizes[2].uint32 if sizes[2] else None,

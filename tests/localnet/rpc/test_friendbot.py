@@ -10,7 +10,7 @@ from stellar_sdk import xdr as stellar_xdr
 
 from mycelium_localnet import IN_PROCESS_URL, Chain, InProcessClient
 from mycelium_localnet.errors import ChainBusyError, FundingError
-from mycelium_localnet.rpc.friendbot import friendbot
+from mycelium_localnet.rpc.friendbot import Funding, friendbot
 
 if TYPE_CHECKING:
     from tests.localnet.rpc.conftest import Net
@@ -92,3 +92,16 @@ def test_it_answers_after_its_ledger_also_with_manual_closing() -> None:
         assert (status, body["successful"]) == (200, True)
         server = SorobanServer(IN_PROCESS_URL, InProcessClient(chain))
         assert server.load_account(SOMEBODY.public_key).sequence == int(str(body["ledger"])) << 32
+
+
+def test_an_account_that_is_being_funded_is_there_before_it_is_said_to_be() -> None:
+    with Chain.open(":memory:", seed=b"manual", closing="manual") as chain:
+        first, second = Funding(chain, SOMEBODY.public_key), Funding(chain, SOMEBODY.public_key)
+        assert second.look() is not None
+        server = SorobanServer(IN_PROCESS_URL, InProcessClient(chain))
+        server.load_account(SOMEBODY.public_key)
+        for funding in (first, second):
+            assert funding.look() is None
+        assert first.answer[0] == 200
+        assert second.answer[0] == 400
+        assert "createAccountAlreadyExist" in str(second.answer[1]["detail"])

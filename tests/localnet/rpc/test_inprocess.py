@@ -17,13 +17,16 @@ from stellar_sdk.exceptions import SorobanRpcErrorResponse
 from stellar_sdk.soroban_rpc import EventFilter, GetTransactionStatus, SendTransactionStatus
 from stellar_sdk.soroban_server_async import SorobanServerAsync
 
-from mycelium_localnet import IN_PROCESS_URL, AsyncInProcessClient, Chain, InProcessClient
+from mycelium_localnet import IN_PROCESS_URL, AsyncInProcessClient, Chain, Dispatcher, InProcessClient, errors
 from mycelium_localnet.rpc.context import IN_PROCESS_FRIENDBOT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.localnet.rpc.conftest import Net, Probe
 
 SOMEBODY = Keypair.from_raw_ed25519_seed(b"somebody".ljust(32, b"."))
+HEALTH = b'{"jsonrpc": "2.0", "id": 1, "method": "getHealth"}'
 NULL_ACCOUNT = "GAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAWHF"
 
 
@@ -178,14 +181,61 @@ def test_other_paths_and_too_much(net: Net) -> None:
         client.stream(IN_PROCESS_URL)
 
 
-def test_a_closed_chain_is_a_server_that_is_gone() -> None:
-    chain = Chain.open(":memory:")
+def check_raised(chain: Chain, kind: type[errors.LocalnetError]) -> None:
+    """Every way in raises this of a chain that cannot be used any more."""
     client = InProcessClient(chain)
-    chain.close()
-    with pytest.raises(stellar_sdk.exceptions.ConnectionError):
+    with pytest.raises(kind) as caught:
         SorobanServer(IN_PROCESS_URL, client).get_health()
-    with pytest.raises(stellar_sdk.exceptions.ConnectionError):
+    assert caught.value.hint
+    with pytest.raises(kind):
         client.get(IN_PROCESS_FRIENDBOT, params={"addr": SOMEBODY.public_key})
+    with pytest.raises(kind):
+        asyncio.run(SorobanServerAsync(IN_PROCESS_URL, AsyncInProcessClient(chain)).get_health())
+
+
+def test_a_closed_chain_is_said_to_be_closed() -> None:
+    chain = Chain.open(":memory:")
+    chain.close()
+    check_raised(chain, errors.ChainClosedError)
+
+
+def test_a_chain_file_that_was_taken_away_is_no_answer_but_an_exception(tmp_path: Path) -> None:
+    with Chain.open(tmp_path / "chain.db") as chain:
+        (tmp_path / "chain.db").rename(tmp_path / "away.db")
+        check_raised(chain, errors.ChainReplacedError)
+        # Over a wire there are only answers.
+        answer = json.loads(Dispatcher(chain).handle(HEALTH) or b"")
+    assert answer["error"]["code"] == -32603
+    assert "open the file again" in answer["error"]["data"]
+
+
+def test_a_full_disk_is_said_to_be_full_and_nothing_is_lost(net: Net) -> None:
+    server = SorobanServer(IN_PROCESS_URL, InProcessClient(net.chain))
+    connection = net.chain._storage._writer
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    skip = {"jsonrpc": "2.0", "id": 1, "method": "localnet_skipLedgers", "params": {"count": 100_000}}
+    before = server.get_health().latest_ledger
+    with pytest.raises(errors.ChainFileError, match="full") as caught:
+        InProcessClient(net.chain).post(IN_PROCESS_URL, json_data=skip)
+    assert caught.value.hint == "make room on its disk"
+    assert server.get_health().latest_ledger == before
+    connection.execute("PRAGMA max_page_count = 1000000")
+    assert InProcessClient(net.chain).post(IN_PROCESS_URL, json_data=skip).json()["result"]
+    assert server.get_health().latest_ledger == before + 100_000
+
+
+def test_a_busy_chain_is_an_answer() -> None:
+    """It may pass, so it is for a client to ask again."""
+    with Chain.open(":memory:") as chain, pytest.MonkeyPatch.context() as patch:
+
+        def busy() -> None:
+            raise errors.ChainBusyError("another process holds the chain")
+
+        patch.setattr(chain, "read", busy)
+        with pytest.raises(SorobanRpcErrorResponse) as caught:
+            SorobanServer(IN_PROCESS_URL, InProcessClient(chain)).get_health()
+    assert caught.value.code == -32603
 
 
 def test_an_answer_may_be_limited_in_size(net: Net) -> None:
@@ -230,10 +280,10 @@ def test_the_package_alone_loads_nothing_heavy() -> None:
     assert json.loads(found.stdout) == []
 
 
-def test_the_door_loads_no_http_server_and_no_asynchronous_http_client() -> None:
+def test_the_door_loads_no_http_server() -> None:
     program = (
         "import json, sys; from mycelium_localnet import InProcessClient;"
-        "print(json.dumps(sorted({'aiohttp', 'uvicorn', 'http.server'} & set(sys.modules))))"
+        "print(json.dumps(sorted({'starlette', 'uvicorn', 'http.server'} & set(sys.modules))))"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
     assert json.loads(found.stdout) == []

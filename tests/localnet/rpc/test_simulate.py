@@ -3,14 +3,22 @@ wrong."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from stellar_sdk import Keypair, MuxedAccount, TransactionBuilder, scval
+from stellar_sdk import Account, Keypair, MuxedAccount, TransactionBuilder, scval
 from stellar_sdk import xdr as stellar_xdr
+from stellar_sdk.operation import ExtendFootprintTTL, RestoreFootprint
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stellar_sdk import TransactionEnvelope
+    from stellar_sdk.operation import Operation
     from tests.localnet.rpc.conftest import Net, Probe
 
 OTHER = Keypair.from_raw_ed25519_seed(b"other".ljust(32, b"."))
@@ -185,3 +193,72 @@ def test_the_footprints_of_extensions_and_restorations(probe: Probe) -> None:
         assert (
             "footprint" in probe.net.result("simulateTransaction", {"transaction": swapped.to_xdr()})["error"]
         )
+
+
+def ttl(
+    probe: Probe, operation: Operation, *keys: stellar_xdr.LedgerKey, written: bool
+) -> TransactionEnvelope:
+    footprint = (
+        stellar_xdr.LedgerFootprint([], list(keys))
+        if written
+        else stellar_xdr.LedgerFootprint(list(keys), [])
+    )
+    account = Account(probe.owner.public_key, 1)
+    envelope = (
+        TransactionBuilder(account, probe.net.chain.passphrase, 100)
+        .append_operation(operation)
+        .set_timeout(0)
+        .build()
+    )
+    zero = stellar_xdr.Uint32(0)
+    envelope.transaction.soroban_data = stellar_xdr.SorobanTransactionData(
+        stellar_xdr.SorobanTransactionDataExt(0),
+        stellar_xdr.SorobanResources(footprint, zero, zero, zero),
+        stellar_xdr.Int64(0),
+    )
+    return envelope
+
+
+def code(wasm_hash: bytes) -> stellar_xdr.LedgerKey:
+    key = stellar_xdr.LedgerKeyContractCode(stellar_xdr.Hash(wasm_hash))
+    return stellar_xdr.LedgerKey(stellar_xdr.LedgerEntryType.CONTRACT_CODE, contract_code=key)
+
+
+def test_what_went_wrong_is_said_without_a_backtrace(probe: Probe, tmp_path: Path) -> None:
+    """Whatever the environment asks for: in another process, since it is looked at once."""
+    transaction = ttl(probe, RestoreFootprint(), code(bytes(32)), written=True)
+    found = simulate(probe.net, transaction)["error"]
+    assert found.startswith("Missing entry to restore")
+    assert "\n" not in found
+    (tmp_path / "dump").write_bytes(probe.net.chain.dump())
+    program = (
+        "import json, sys; from mycelium_localnet import Chain, Dispatcher\n"
+        "with Chain.open(':memory:') as chain:\n"
+        "    chain.load(sys.argv[1])\n"
+        "    print(json.loads(Dispatcher(chain).handle(sys.argv[2].encode()))['result']['error'])"
+    )
+    request = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "simulateTransaction",
+        "params": {"transaction": transaction.to_xdr()},
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "dump"), json.dumps(request)],
+        capture_output=True,
+        check=True,
+        text=True,
+        env={**os.environ, "RUST_BACKTRACE": "1"},
+    )
+    assert done.stdout == f"{found}\n"
+
+
+def test_an_extension_beyond_all_ledgers_is_refused_in_words(probe: Probe) -> None:
+    latest = probe.net.result("getHealth")["latestLedger"]
+    key = code(probe.wasm_hash)
+    for extend_to in (2**32 - latest, 2**32 - 1):
+        answer = simulate(probe.net, ttl(probe, ExtendFootprintTTL(extend_to), key, written=False))
+        assert "ledgers are counted in 32 bits" in answer["error"]
+        assert "panicked" not in answer["error"]
+        assert set(answer) == {"error", "latestLedger"}
+    assert "error" not in simulate(probe.net, ttl(probe, ExtendFootprintTTL(200_000), key, written=False))

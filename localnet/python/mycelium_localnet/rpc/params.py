@@ -6,6 +6,7 @@ servers take.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from .faults import INVALID_PARAMS, RpcFault, invalid_params
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 UINT32_MAX: Final = 2**32 - 1
 UINT64_MAX: Final = 2**64 - 1
+
+_DIGITS: Final = re.compile(r"[0-9]{1,20}", re.ASCII)
 
 
 class Params:
@@ -62,6 +65,23 @@ class Params:
             return 0
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= maximum:
             raise self._wrong(name, f"a whole number from 0 to {maximum}")
+        return value
+
+    def number(self, name: str) -> float | None:
+        """A number, or None."""
+        value = self._values.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise self._wrong(name, "a number")
+        return value
+
+    def stroops(self, name: str) -> int | None:
+        """An amount of up to 64 bits, as a whole number or as its digits (many clients' numbers have only 53
+        bits), or None."""
+        value = self._values.get(name)
+        if isinstance(value, str) and _DIGITS.fullmatch(value):
+            value = int(value)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise self._wrong(name, "an amount in stroops: a whole number, or its digits as a string")
         return value
 
     def group(self, name: str) -> Params:

@@ -1,5 +1,5 @@
 """The default backend: one SQLite file per owner."""
 
-from mycelium_sdk.backends.local.store import Embed, LocalVectorBackend
+from mycelium_sdk.backends.local.store import LocalVectorBackend
 
-__all__ = ["Embed", "LocalVectorBackend"]
+__all__ = ["LocalVectorBackend"]

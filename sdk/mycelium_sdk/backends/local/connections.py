@@ -14,19 +14,25 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from mycelium_sdk.backends.local import schema
-from mycelium_sdk.errors import BackendError
+from mycelium_sdk.backends.local.rows import full_key
+from mycelium_sdk.errors import BackendError, Tampered
 from mycelium_sdk.files import open_private_sqlite
-from mycelium_sdk.sqlite_errors import InTheWay, explained, is_busy
+from mycelium_sdk.sqlite_errors import InTheWay, is_busy
+from mycelium_sdk.sqlite_errors import explained as explained_by_sqlite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from mycelium_sdk.backends.local.seals import Sealers
 
 T = TypeVar("T")
 
 _SQLITE_TIMEOUT = 0.25
 _PAUSE = 0.005
 _MOST_IDLE = 8
+_LONG_LOG_BYTES = 16 << 20
+_BULK_CACHE_KIB = 64 << 10
 
 _abandoned: list[sqlite3.Connection] = []
 """Connections that a forked child inherited: using or even closing them there could damage the parent's
@@ -34,12 +40,17 @@ file."""
 
 
 class Connections:
-    """`path` None is a memory that lives in this process only, over a single connection."""
+    """`path` None is a memory that lives in this process only, over a single connection. `synchronous` is
+    SQLite's word for how durable a commit is."""
 
-    def __init__(self, path: Path | None, owner: str, *, timeout: float) -> None:
+    def __init__(
+        self, path: Path | None, owner: str, sealers: Sealers, *, timeout: float, synchronous: str = "FULL"
+    ) -> None:
         self._path = path
         self._owner = owner
+        self._sealers = sealers
         self._timeout = timeout
+        self._synchronous = synchronous
         self._lock = threading.RLock()
         self._idle: list[sqlite3.Connection] = []
         self._writer: sqlite3.Connection | None = None
@@ -92,7 +103,10 @@ class Connections:
         if self._closed:
             raise _closed()
         with explained(self._path), contextlib.closing(self._open()) as connection:
+            connection.execute(f"PRAGMA cache_size = {-_BULK_CACHE_KIB}")
             yield connection
+            # What a long transaction left in the log is in the file now, unless somebody still reads.
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -155,9 +169,11 @@ class Connections:
                 schema.check_file(self._path)
             connection = open_private_sqlite(self._path, timeout=_SQLITE_TIMEOUT)
         try:
+            connection.create_function("full_key", 1, full_key, deterministic=True)
             connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute("PRAGMA synchronous = FULL")
-            self.patiently(lambda: schema.prepare(connection, self._path, self._owner))
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            connection.execute(f"PRAGMA journal_size_limit = {_LONG_LOG_BYTES}")
+            self.patiently(lambda: schema.prepare(connection, self._path, self._owner, self._sealers))
         except BaseException:
             connection.close()
             raise
@@ -169,6 +185,7 @@ class Connections:
                 raise _closed()
             if self._path is None:
                 copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+                copy.create_function("full_key", 1, full_key, deterministic=True)
                 with self.exclusive() as original:
                     original.backup(copy)
                 return copy
@@ -193,6 +210,25 @@ class Connections:
         self._lock = threading.RLock()  # a thread that exists only in the parent may hold the old one
         self._idle = []
         self._writer = None
+
+
+@contextlib.contextmanager
+def explained(path: Path | None) -> Iterator[None]:
+    """Turn every `sqlite3.Error` of the block into the error that explains it."""
+    with explained_by_sqlite(path):
+        try:
+            yield
+        except sqlite3.OperationalError as cause:
+            # The module's own complaint about text that is no UTF-8. It quotes the text, so it is not
+            # chained.
+            if getattr(cause, "sqlite_errorcode", None) is None and "Could not decode" in str(cause):
+                raise Tampered("a stored text was changed behind the store's back: it is no text") from None
+            raise
+        except UnicodeDecodeError:  # the module's, from a message about a damaged table
+            raise BackendError(
+                f"cannot use {path}: it is damaged",
+                hint="move the file away, then `mycelium memory rehydrate`",
+            ) from None
 
 
 def _begin_view(connection: sqlite3.Connection) -> None:

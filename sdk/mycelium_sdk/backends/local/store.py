@@ -8,28 +8,46 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from mycelium_sdk.backends.base import Addition, BaseBackend, Imported, Query, Selection, Snapshot, Stats
-from mycelium_sdk.backends.local import writing
+from mycelium_sdk.backends.base import (
+    Addition,
+    BaseBackend,
+    Context,
+    Imported,
+    IntegrityReport,
+    Progress,
+    Query,
+    Selection,
+    Snapshot,
+    Stats,
+)
+from mycelium_sdk.backends.local import rootcache, writing
 from mycelium_sdk.backends.local.connections import Connections
+from mycelium_sdk.backends.local.keys import Keys
+from mycelium_sdk.backends.local.rows import row_of
+from mycelium_sdk.backends.local.seals import Sealers, genuine
+from mycelium_sdk.backends.local.view import View
 from mycelium_sdk.errors import InputError, StoreLocked
+from mycelium_sdk.files import ensure_private_folder
 from mycelium_sdk.home import Home
 from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES, Record
 from mycelium_sdk.stored import StoredRecord
 
 if TYPE_CHECKING:
-    import sqlite3
-
+    from mycelium_sdk.embedders.base import Embed, Embedder
     from mycelium_sdk.backends.local.search import Search
     from mycelium_sdk.backends.local.vectors import Vectors
     from mycelium_sdk.backends.scoring import Candidates
 
-Embed = Callable[[str], Sequence[float]]
-"""A text to a vector; see `vectors.Embed`."""
+Durability = Literal["power", "process"]
+"""What a write outlives once it is acknowledged: a power cut, or the end of the process only."""
+
+_SYNCHRONOUS = {"power": "FULL", "process": "NORMAL"}
 
 
 class LocalVectorBackend(BaseBackend):
@@ -37,30 +55,49 @@ class LocalVectorBackend(BaseBackend):
 
     `owner`: the account, G... `path`: the file; None for `memory/{owner}.db` in the home folder, which is
     made; ":memory:" for one that ends with this object. The folder of an explicit path must exist. `embed`:
-    any function from a text to a vector of floats; None ranks by words alone. `busy_timeout`: seconds to wait
-    for other processes. `max_record_bytes`: limit of one remembered record.
+    any function from a text to a vector of floats, or an `Embedder`; None ranks by words alone.
+    `durability`: "power" keeps what is acknowledged through a power cut, at one synchronisation for each
+    write; "process" keeps it through the end of the process only, which is quicker. `integrity`: the
+    folder of the keys that vouch for memory files, made if missing; None for `state/integrity` in the home
+    folder. It belongs outside the reach of whoever else can write the memory file. `progress` is told, once a
+    second, of indexing and embedding that a recall waits for. `busy_timeout`: seconds to wait for other
+    processes. `max_record_bytes`: limit of one remembered record.
 
-    Raises `InputError` for a bad owner or path, `ForeignFile` for a file of another owner or program,
-    `NewerFile` for one of a newer version, `BackendError` for one that cannot be opened or that others could
-    read.
+    Raises `InputError` for a bad owner, path or durability, `ForeignFile` for a file of another owner or
+    program, `NewerFile` for one of a newer version, `BackendError` for one that cannot be opened or that
+    others could read. Later, `IntegrityKeyMissing` and `Tampered` say what `check` would.
     """
 
     def __init__(
         self,
         owner: str,
         path: str | os.PathLike[str] | None = None,
-        embed: Embed | None = None,
+        embed: Embed | Embedder | None = None,
         *,
+        durability: Durability = "power",
+        integrity: str | os.PathLike[str] | None = None,
+        progress: Progress | None = None,
         busy_timeout: float = 30.0,
         max_record_bytes: int = DEFAULT_MAX_RECORD_BYTES,
     ) -> None:
         super().__init__(owner, max_record_bytes=max_record_bytes)
-        if embed is not None and not callable(embed):
-            raise InputError("embed is not a function from a text to a vector")
+        if embed is not None and not callable(embed) and not hasattr(embed, "embed"):
+            raise InputError(
+                "embed is neither a function from a text to a vector nor an embedder",
+                hint="give a function, or one of `mycelium_sdk.embedders`",
+            )
+        if durability not in _SYNCHRONOUS:
+            raise InputError(
+                "durability is neither power nor process", hint='"power" outlives a power cut, "process" not'
+            )
         self.path = _file(owner, path)
         """The file, None for a memory that ends with this object."""
         self._embed = embed
-        self._connections = Connections(self.path, owner, timeout=busy_timeout)
+        self._progress = progress
+        self._sealers = Sealers(_keys(self.path, integrity), self.path)
+        self._connections = Connections(
+            self.path, owner, self._sealers, timeout=busy_timeout, synchronous=_SYNCHRONOUS[durability]
+        )
         self._search: Search | None = None
         self._vectors: Vectors | None = None
 
@@ -70,40 +107,57 @@ class LocalVectorBackend(BaseBackend):
 
     def add(self, additions: Sequence[Addition]) -> list[str]:
         """See `Backend.add`."""
-        rows = [(addition, writing.row_of(addition.record)) for addition in additions]
+        rows = [(addition, row_of(addition.record)) for addition in additions]
         with self._connections.writing() as connection:
-            return writing.add(connection, rows)
+            return writing.add(connection, self._sealers, rows)
 
     @contextlib.contextmanager
-    def _viewing(self) -> Iterator[Snapshot]:
-        with self._connections.viewing() as connection, contextlib.closing(_View(connection)) as view:
+    def _viewing(self) -> Iterator[View]:
+        with (
+            self._connections.viewing() as connection,
+            contextlib.closing(View(connection, self._sealers)) as view,
+        ):
             yield view
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """See `Backend.snapshot`."""
         return self._viewing()
 
-    def replace(self, records: Iterable[tuple[str, Record]], *, expected_changes: int | None) -> Imported:
+    def replace(
+        self,
+        records: Iterable[tuple[str, Record]],
+        *,
+        expected_changes: int | None,
+        contexts: Iterable[Context] | None,
+        progress: Progress | None,
+    ) -> Imported:
         """See `Backend.replace`."""
+        from mycelium_sdk.backends.local import loading
+
         with self._connections.dedicated() as connection:
             try:
-                writing.stage(connection, records)
+                plain = loading.stage(connection, records, contexts, progress)
                 with self._connections.transaction(connection):
-                    return writing.replace(connection, expected_changes)
+                    return loading.replace(
+                        connection,
+                        self._sealers,
+                        expected_changes,
+                        plain=plain,
+                        in_context=contexts is not None,
+                        progress=progress,
+                    )
             finally:
-                writing.unstage(connection)
+                loading.unstage(connection)
 
     def remove(self, selection: Selection, *, secure: bool) -> int:
         """See `Backend.remove`."""
         if not secure:
             with self._connections.writing() as connection:
-                return writing.remove(connection, selection)
+                return writing.remove(connection, self._sealers, selection)
         with self._connections.exclusive() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             with self._connections.transaction(connection):
-                removed = writing.remove(connection, selection)
-                # SQLite before 3.42 keeps deleted words in the full-text index until it is made anew.
-                connection.execute("INSERT INTO search(search) VALUES ('rebuild')")
+                removed = writing.remove(connection, self._sealers, selection)
             try:
                 self._connections.scrub(connection)
             except StoreLocked as cause:
@@ -114,6 +168,27 @@ class LocalVectorBackend(BaseBackend):
                 ) from cause
         return removed
 
+    def check(self, progress: Progress | None = None) -> IntegrityReport:
+        """See `BaseBackend.check`."""
+        with self._viewing() as view:
+            return view.check(progress)
+
+    def adopt(self, root: bytes, progress: Progress | None = None) -> None:
+        """See `BaseBackend.adopt`."""
+        from mycelium_sdk.backends.local import loading
+
+        with self._connections.dedicated() as connection, self._connections.transaction(connection):
+            loading.adopt(connection, self._sealers, root, progress)
+
+    def known_root(self) -> bytes | None:
+        """See `BaseBackend.known_root`; a large store's root is kept in its file."""
+        return super().known_root() or rootcache.find(self._connections, self._sealers)
+
+    def keep_root(self, changes: int, root: bytes) -> None:
+        """See `BaseBackend.keep_root`."""
+        super().keep_root(changes, root)
+        rootcache.keep(self._connections, self._sealers, changes, root)
+
     def candidates(self, query: Query, limit: int) -> Candidates:
         """See `Backend.candidates`."""
         search, vectors = self._searching()
@@ -121,12 +196,17 @@ class LocalVectorBackend(BaseBackend):
         if vectors is not None:
             vectors.refresh()
         with self._connections.reading() as connection:
-            found, store = search.find(connection, query, limit)
-            similarities = None
-            if vectors is not None:
-                similarities = vectors.similarities(connection, query)
-                found = _alternating(found, similarities)[:limit]
-            return store.with_items(search.fetch(connection, query, found, similarities))
+            similarity = None if vectors is None else partial(vectors.similar, connection, query)
+            return search.find(connection, query, limit, similarity)
+
+    def records(self, ids: Sequence[str]) -> list[StoredRecord]:
+        """See `Backend.records`."""
+        numbers = [number for text in ids if (number := writing.number_of(text)) is not None]
+        with self._connections.reading() as connection:
+            rows = genuine(connection, self._sealers.of, numbers)
+        return [
+            StoredRecord(str(row.id), row.fragment, row.copies, row.id, row.session, row.time) for row in rows
+        ]
 
     def stats(self) -> Stats:
         """See `Backend.stats`."""
@@ -142,42 +222,12 @@ class LocalVectorBackend(BaseBackend):
         if self._search is None:
             from mycelium_sdk.backends.local.search import Search
 
-            self._search = Search(self._connections)
+            self._search = Search(self._connections, self._progress)
         if self._embed is not None and self._vectors is None:
             from mycelium_sdk.backends.local.vectors import Vectors
 
-            self._vectors = Vectors(self._connections, self._embed)
+            self._vectors = Vectors(self._connections, self._embed, self._progress)
         return self._search, self._vectors
-
-
-class _View:
-    """A snapshot over a connection that is in a read transaction."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._cursors: list[sqlite3.Cursor] = []
-        self.stats = writing.stats(connection)
-
-    def fragments(self) -> Iterator[tuple[str, int]]:
-        """(fragment, copies) in canonical order."""
-        return self._rows("fragment, copies")
-
-    def stored(self) -> Iterator[StoredRecord]:
-        """Stored records in canonical order."""
-        rows = self._rows("id, fragment, copies, sequence, session, time")
-        return (StoredRecord(str(row[0]), *row[1:]) for row in rows)
-
-    def close(self) -> None:
-        """End what was not read to its end: a statement in progress keeps its state after the transaction."""
-        for cursor in self._cursors:
-            cursor.close()
-
-    def _rows(self, columns: str) -> sqlite3.Cursor:
-        cursor = self._connection.execute(
-            f"SELECT {columns} FROM memories ORDER BY order_key"  # noqa: S608 - columns named just above
-        )
-        self._cursors.append(cursor)
-        return cursor
 
 
 def _file(owner: str, path: str | os.PathLike[str] | None) -> Path | None:
@@ -191,12 +241,10 @@ def _file(owner: str, path: str | os.PathLike[str] | None) -> Path | None:
     return Path(name).expanduser()
 
 
-def _alternating(found: list[int], similarities: dict[int, float]) -> list[int]:
-    """The best by words and the best by similarity in turn, each memory once."""
-    similar = sorted(similarities, key=lambda number: (-similarities[number], -number))
-    order: dict[int, None] = {}
-    for place, number in enumerate(similar):
-        if place < len(found):
-            order[found[place]] = None
-        order[number] = None
-    return list(order)
+def _keys(path: Path | None, folder: str | os.PathLike[str] | None) -> Keys:
+    if path is None:
+        return Keys(None)
+    if folder is None:
+        return Keys(lambda: Home.default().integrity)
+    chosen = Path(folder).expanduser()
+    return Keys(lambda: ensure_private_folder(chosen))

@@ -1,37 +1,29 @@
-"""What changes the truth: adding, forgetting, replacing. Each function is the inside of one transaction."""
-
-# ruff: noqa: S608 - statements are put together from constants; every value is a parameter
+"""What changes the truth record by record: adding and forgetting, each the inside of a transaction."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from mycelium_sdk.backends.base import Addition, Imported, Selection, Stats
-from mycelium_sdk.canonical import fragment, order_key
-from mycelium_sdk.errors import UnanchoredWrites
-from mycelium_sdk.records import Record
+from mycelium_sdk.backends.base import Addition, Selection, Stats
+from mycelium_sdk.backends.local import derived
+from mycelium_sdk.backends.local.rows import PREFIX_BYTES, STORED, Stored, alike, row_again
+from mycelium_sdk.backends.local.seals import Head, edited, sealed_rows
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-_STAGED_TOGETHER = 1000
+    from mycelium_sdk.backends.local.rows import Row
+    from mycelium_sdk.backends.local.seals import Sealer, Sealers
 
-
-class Row(NamedTuple):
-    """A record as it is going to be stored."""
-
-    order_key: bytes
-    identity: bytes | None
-    fragment: str
-    tags: tuple[str, ...]
-
-
-def row_of(record: Record, text: str | None = None) -> Row:
-    """The row of a record; `text` is its fragment where that is known already."""
-    distinct = tuple(sorted(set(record.tags)))
-    identity = None if len(distinct) == len(record.tags) else order_key(Record(record.content, distinct))
-    return Row(order_key(record), identity, fragment(record) if text is None else text, distinct)
+_KNOWN = (
+    f"SELECT {STORED}, mac FROM memories WHERE key = ?1"  # noqa: S608 - constants
+    f" UNION ALL SELECT {STORED}, mac FROM memories WHERE identity = ?1 ORDER BY 1 LIMIT 1"
+)
+INSERT = (
+    "INSERT INTO memories(id, key, identity, copies, session, time, fragment, mac)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
 
 
 def stats(connection: sqlite3.Connection) -> Stats:
@@ -39,187 +31,153 @@ def stats(connection: sqlite3.Connection) -> Stats:
     return Stats(*connection.execute("SELECT records, changes FROM store").fetchone())
 
 
-def add(connection: sqlite3.Connection, additions: Sequence[tuple[Addition, Row]]) -> list[str]:
-    """Add what is not there yet; the id of each."""
-    last: int = connection.execute("SELECT sequence FROM store").fetchone()[0]
-    new = 0
-    ids: list[str] = []
+def add(
+    connection: sqlite3.Connection, sealers: Sealers, additions: Sequence[tuple[Addition, Row]]
+) -> list[str]:
+    """Add what is not there yet; the id of each.
+
+    Raises `Tampered` if the store's counters, or a row that an addition is equal to, were edited.
+    """
+    head, sealer = Head.read(connection, sealers.of)
+    fresh: dict[bytes, tuple[Stored, Row]] = {}
+    ids: list[int] = []
     for addition, row in additions:
-        known = connection.execute(
-            "SELECT min(id) FROM (SELECT id FROM memories WHERE order_key = ?"
-            " UNION ALL SELECT id FROM memories WHERE identity = ?)",
-            (row.order_key, row.order_key),
-        ).fetchone()[0]
+        if row.key in fresh:
+            ids.append(fresh[row.key][0].id)
+            continue
+        known = _known(connection, sealer, row.key) if head.records else None
         if known is None:
-            new += 1
-            known = last + new
-            connection.execute(
-                "INSERT INTO memories VALUES (?, ?, NULL, ?, 1, ?, ?, ?)",
-                (known, row.order_key, row.fragment, known, addition.session, addition.time),
-            )
-            connection.executemany("INSERT INTO tags VALUES (?, ?)", [(tag, known) for tag in row.tags])
-        ids.append(str(known))
-    if new:
-        connection.execute(
-            "UPDATE store SET changes = changes + ?, sequence = sequence + ?, records = records + ?",
-            (new, new, new),
-        )
-    return ids
+            known = head.sequence + len(fresh) + 1
+            stored = Stored(known, row.key, row.identity, 1, addition.session, addition.time, row.fragment)
+            fresh[row.key] = stored, row
+        ids.append(known)
+    if fresh:
+        _insert(connection, sealer, head, list(fresh.values()))
+        head.changes += len(fresh)
+        head.sequence += len(fresh)
+        head.records += len(fresh)
+        head.write(connection, sealer)
+    return [str(number) for number in ids]
 
 
-def remove(connection: sqlite3.Connection, selection: Selection) -> int:
-    """Forget the selected memories, and what the derived tables know of them; how many records they were."""
-    connection.execute("CREATE TEMP TABLE IF NOT EXISTS doomed(id INTEGER PRIMARY KEY)")
-    connection.execute("DELETE FROM doomed")
+def remove(connection: sqlite3.Connection, sealers: Sealers, selection: Selection) -> int:
+    """Forget the selected memories, and what the derived tables know of them; how many records they were.
+
+    Raises `Tampered` if one of them was edited: what it said when it was sealed is not known any more.
+    """
     if selection.everything:
-        connection.execute("INSERT INTO doomed SELECT id FROM memories")
-    elif selection.tag is not None:
-        connection.execute("INSERT INTO doomed SELECT id FROM tags WHERE tag = ?", (selection.tag,))
-    elif selection.id is not None and (number := _number(selection.id)) is not None:
-        connection.execute("INSERT INTO doomed SELECT id FROM memories WHERE id = ?", (number,))
-    doomed = "IN (SELECT id FROM doomed)"
-    memories, records = connection.execute(
-        f"SELECT count(*), coalesce(sum(copies), 0) FROM memories WHERE id {doomed}"
-    ).fetchone()
-    if not memories:
+        return _clear(connection, sealers)
+    head, sealer = Head.read(connection, sealers.of)
+    doomed = list(_selected(connection, selection))
+    if not doomed:
         return 0
-    connection.execute(
-        f"INSERT INTO search(search, rowid, terms) SELECT 'delete', id, terms FROM terms WHERE id {doomed}"
-    )
-    connection.execute(
-        "UPDATE indexing SET documents = documents - gone.number, length = length - gone.total FROM"
-        f" (SELECT count(*) number, coalesce(sum(length), 0) total FROM terms WHERE id {doomed}) gone"
-    )
-    for table in ("terms", "vectors", "tags", "memories"):
-        connection.execute(f"DELETE FROM {table} WHERE id {doomed}")
+    connection.execute("CREATE TEMP TABLE IF NOT EXISTS doomed(id INTEGER PRIMARY KEY)")
+    connection.executemany("INSERT INTO doomed VALUES (?)", [(stored.id,) for stored, _ in doomed])
+    derived.forget(connection)
     connection.execute("DELETE FROM doomed")
-    connection.execute("UPDATE store SET changes = changes + ?, records = records - ?", (memories, records))
+    tags: list[tuple[str, int]] = []
+    for stored, mac in doomed:
+        share, row = sealer.share_of(stored, mac), row_again(stored)
+        if share is None or row is None:
+            raise edited(stored.id)
+        head.total ^= share
+        tags.extend((tag, stored.id) for tag in row.tags)
+    connection.executemany("DELETE FROM tags WHERE tag = ? AND id = ?", tags)
+    connection.executemany(
+        "DELETE FROM sessions WHERE session = ? AND id = ?",
+        [(stored.session, stored.id) for stored, _ in doomed if stored.session is not None],
+    )
+    connection.executemany("DELETE FROM memories WHERE key = ?", [(stored.key,) for stored, _ in doomed])
+    records = sum(stored.copies for stored, _ in doomed)
+    head.changes += len(doomed)
+    head.records -= records
+    head.write(connection, sealer)
+    return records
+
+
+def start_anew(head: Head, sealers: Sealers) -> Sealer:
+    """A sealer for what replaces everything: the store's own if its key is here, else a new one."""
+    if sealers.keys.find(head.store) is None:
+        head.store = sealers.keys.make()
+    return sealers.of(head.store)
+
+
+def _clear(connection: sqlite3.Connection, sealers: Sealers) -> int:
+    """Forget all. Needs no genuine rows, so that an edited memory can be started anew."""
+    head = Head.unchecked(connection)
+    memories, records = connection.execute(
+        "SELECT count(*), coalesce(sum(copies), 0) FROM memories"
+    ).fetchone()
+    written = memories or int(head.records > 0)
+    if not written and sealers.keys.find(head.store) is not None:
+        return 0
+    derived.empty(connection)
+    connection.execute("DELETE FROM memories")
+    head.changes += written
+    head.records, head.plain, head.total = 0, 1, 0
+    head.write(connection, start_anew(head, sealers))
     return int(records)
 
 
-def stage(connection: sqlite3.Connection, records: Iterable[tuple[str, Record]]) -> None:
-    """Put records that come in canonical order beside the store, in temporary tables, and so check them all.
+def _selected(connection: sqlite3.Connection, selection: Selection) -> Iterable[tuple[Stored, bytes]]:
+    if selection.id is not None:
+        number = number_of(selection.id)
+        return () if number is None else sealed_rows(connection, "id = ?", (number,))
+    tag = selection.tag
+    rows = sealed_rows(connection, "id IN (SELECT id FROM tags WHERE tag = ?)", (tag,))
+    # The table of tags is derived, and no reason to forget what does not have the tag.
+    return (found for found in rows if (row := row_again(found[0])) is None or tag in row.tags)
 
-    Takes no lock on the store, so that a slow source stops nobody; what the source raises passes through.
-    """
-    connection.execute("BEGIN")
-    try:
-        unstage(connection)
+
+def _known(connection: sqlite3.Connection, sealer: Sealer, key: bytes) -> int | None:
+    """The id of the memory that is equal to one with this key, if there is one."""
+    found = connection.execute(_KNOWN, (key,)).fetchone()
+    if found is None:
+        return None
+    stored = Stored(*found[:7])
+    if sealer.share_of(stored, found[7]) is None:
+        raise edited(stored.id)
+    return stored.id
+
+
+def _insert(
+    connection: sqlite3.Connection, sealer: Sealer, head: Head, fresh: list[tuple[Stored, Row]]
+) -> None:
+    # In the table's own order, so that many touch each page once.
+    fresh.sort(key=lambda pair: pair[0].key)
+    if head.plain and _any_alike(connection, head, [stored.key for stored, _ in fresh]):
+        head.plain = 0
+    rows = []
+    for stored, _ in fresh:
+        mac, share = sealer.row(stored)
+        head.total ^= share
+        rows.append((*stored, mac))
+    connection.executemany(INSERT, rows)
+    connection.executemany(
+        "INSERT OR IGNORE INTO tags VALUES (?, ?)",
+        sorted((tag, stored.id) for stored, row in fresh for tag in row.tags),
+    )
+    connection.executemany(
+        "INSERT OR IGNORE INTO sessions VALUES (?, ?)",
+        sorted((stored.session, stored.id) for stored, _ in fresh if stored.session is not None),
+    )
+
+
+def _any_alike(connection: sqlite3.Connection, head: Head, keys: list[bytes]) -> bool:
+    """Whether one of these new keys, which are in order, was cut where another one was."""
+    if any(map(alike, keys, keys[1:])):
+        return True
+    prefixes = [key[:PREFIX_BYTES] for key in keys if len(key) > PREFIX_BYTES] if head.records else []
+    return any(
         connection.execute(
-            "CREATE TEMP TABLE incoming(position INTEGER PRIMARY KEY, order_key BLOB NOT NULL UNIQUE,"
-            " identity BLOB, fragment TEXT NOT NULL, copies INTEGER NOT NULL)"
-        )
-        connection.execute("CREATE TEMP TABLE incoming_tags(position INTEGER NOT NULL, tag TEXT NOT NULL)")
-        position = 0
-        for batch in _batches(_counted(records)):
-            numbered = list(enumerate(batch, position + 1))
-            position += len(batch)
-            connection.executemany(
-                "INSERT INTO incoming VALUES (?, ?, ?, ?, ?)",
-                [
-                    (place, row.order_key, row.identity, row.fragment, copies)
-                    for place, (row, copies) in numbered
-                ],
-            )
-            connection.executemany(
-                "INSERT INTO incoming_tags VALUES (?, ?)",
-                [(place, tag) for place, (row, _) in numbered for tag in row.tags],
-            )
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def replace(connection: sqlite3.Connection, expected_changes: int | None) -> Imported:
-    """Make the store what was staged. What stays keeps id, sequence, session and time; the rest is made anew.
-
-    A row stays only if key and fragment are both as staged, so an edited row does not survive. Nothing
-    derived stays, for the same reason.
-    """
-    before = stats(connection)
-    if expected_changes is not None and before.change_counter != expected_changes:
-        raise UnanchoredWrites(
-            "the memory was written to meanwhile, so it was not replaced",
-            hint="look at it again: `mycelium memory status`",
-        )
-    _empty_derived(connection)
-    changed = connection.execute(
-        "DELETE FROM memories WHERE NOT EXISTS (SELECT 1 FROM incoming i"
-        " WHERE i.order_key = memories.order_key AND i.fragment = memories.fragment)"
-    ).rowcount
-    changed += connection.execute(
-        "UPDATE memories SET copies = i.copies, identity = i.identity FROM incoming i"
-        " WHERE i.order_key = memories.order_key"
-        " AND (i.copies <> memories.copies OR i.identity IS NOT memories.identity)"
-    ).rowcount
-    added = connection.execute(
-        "INSERT INTO memories SELECT number, order_key, identity, fragment, copies, number, NULL, NULL FROM"
-        " (SELECT i.*, s.sequence + row_number() OVER (ORDER BY i.position) number FROM incoming i, store s"
-        " WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.order_key = i.order_key))"
-    ).rowcount
-    connection.execute(
-        "INSERT INTO tags SELECT t.tag, m.id FROM incoming_tags t JOIN incoming i USING (position)"
-        " JOIN memories m USING (order_key)"
-    )
-    connection.execute(
-        "UPDATE store SET changes = changes + ?, sequence = sequence + ?,"
-        " records = (SELECT coalesce(sum(copies), 0) FROM incoming)",
-        (changed + added, added),
-    )
-    after = stats(connection)
-    return Imported(after.records, after.change_counter)
-
-
-def unstage(connection: sqlite3.Connection) -> None:
-    """Drop the temporary tables."""
-    connection.execute("DROP TABLE IF EXISTS temp.incoming")
-    connection.execute("DROP TABLE IF EXISTS temp.incoming_tags")
-
-
-def empty_search(connection: sqlite3.Connection, analyzer: str) -> None:
-    """Forget the whole search index; `analyzer` is whose terms come next."""
-    connection.execute("INSERT INTO search(search) VALUES ('delete-all')")
-    connection.execute("DELETE FROM terms")
-    connection.execute(
-        "UPDATE indexing SET analyzer = ?, through = 0, documents = 0, length = 0", (analyzer,)
+            "SELECT 1 FROM memories WHERE key > ? AND key < ? LIMIT 1",
+            (prefix, prefix + b"\xff" * PREFIX_BYTES),
+        ).fetchone()
+        for prefix in prefixes
     )
 
 
-def _empty_derived(connection: sqlite3.Connection) -> None:
-    empty_search(connection, "")
-    connection.execute("DELETE FROM vectors")
-    connection.execute("DELETE FROM tags")
-
-
-def _counted(records: Iterable[tuple[str, Record]]) -> Iterator[tuple[Row, int]]:
-    """Rows with the number of equal neighbours."""
-    previous: tuple[str, Record] | None = None
-    copies = 0
-    for pair in records:
-        if previous is not None and pair[0] == previous[0]:
-            copies += 1
-            continue
-        if previous is not None:
-            yield row_of(previous[1], previous[0]), copies
-        previous, copies = pair, 1
-    if previous is not None:
-        yield row_of(previous[1], previous[0]), copies
-
-
-def _batches(rows: Iterable[tuple[Row, int]]) -> Iterator[list[tuple[Row, int]]]:
-    batch = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == _STAGED_TOGETHER:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-def _number(text: str) -> int | None:
+def number_of(text: str) -> int | None:
     """The number that an id writes, None for what is no id of ours."""
     if not (text.isascii() and text.isdigit()) or len(text) > 18 or str(int(text)) != text:
         return None

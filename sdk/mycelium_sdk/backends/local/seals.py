@@ -1,0 +1,188 @@
+"""Seals: what makes an edit of a memory file behind the store's back show.
+
+Every row carries a MAC over all that is true of it. The store's one row carries the exclusive or of a second
+keyed function of every row, under a MAC with the counters, so that rows cannot be dropped, copied or brought
+back either. That second function is stored nowhere: the sum is masked anew by every write, since whoever sees
+many sums, or what they are made of, could find other rows with the same sum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mycelium_sdk.backends.local.rows import STORED, Stored
+from mycelium_sdk.errors import IntegrityKeyMissing, Tampered
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from mycelium_sdk.backends.local.keys import Keys
+
+_MAC_BYTES = 16
+_SHARE_BYTES = 32
+_NONCE_BYTES = 16
+_READ_TOGETHER = 500
+
+
+class Sealer:
+    """The keyed functions of one store."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def row(self, row: Stored) -> tuple[bytes, int]:
+        """The MAC of a row and its share of the store's sum.
+
+        Raises `TypeError` or `ValueError` for a row of types that no store writes.
+        """
+        number, key, identity, copies, session, time, fragment = row
+        when = None if time is None else float(time)
+        # The lengths in the first line say where each part ends, so no two rows give the same bytes.
+        sealed = (
+            f"{number} {copies} {when!r} {len(key)} {-1 if identity is None else len(identity)}"
+            f" {-1 if session is None else len(session)}\n{session or ''}{fragment}"
+        ).encode() + key
+        if identity is not None:
+            sealed += identity
+        out = hashlib.blake2b(
+            sealed, digest_size=_MAC_BYTES + _SHARE_BYTES, key=self._key, person=b"mycelium row"
+        ).digest()
+        return out[:_MAC_BYTES], int.from_bytes(out[_MAC_BYTES:], "big")
+
+    def share_of(self, row: Stored, mac: object) -> int | None:
+        """The row's share, None if the row is not what was sealed."""
+        try:
+            expected, share = self.row(row)
+        except (TypeError, ValueError):
+            return None
+        return share if isinstance(mac, bytes) and hmac.compare_digest(mac, expected) else None
+
+    def mask(self, nonce: bytes, value: int) -> int:
+        """Hide the sum, or show it again."""
+        pad = hashlib.blake2b(nonce, digest_size=_SHARE_BYTES, key=self._key, person=b"mycelium mask")
+        return value ^ int.from_bytes(pad.digest(), "big")
+
+    def tag(self, message: bytes, purpose: bytes) -> bytes:
+        """The MAC of something that is no row; `purpose` keeps one kind from passing as another."""
+        return hashlib.blake2b(message, digest_size=_MAC_BYTES, key=self._key, person=purpose).digest()
+
+
+class Sealers:
+    """The sealers of the stores that one memory file has been, by the id that the file names."""
+
+    def __init__(self, keys: Keys, path: Path | None) -> None:
+        self.keys = keys
+        self._path = path
+        self._known: dict[str, Sealer] = {}
+
+    def of(self, store: str) -> Sealer:
+        """Raises `IntegrityKeyMissing`."""
+        known = self._known.get(store)
+        if known is None:
+            key = self.keys.find(store)
+            if key is None:
+                raise IntegrityKeyMissing(
+                    f"the integrity key of {self._path} is not on this machine, so its rows cannot be told"
+                    " from edited ones",
+                    hint="`mycelium memory verify` adopts the memory if it is exactly what is anchored; else"
+                    " load that: `mycelium memory rehydrate --on-conflict replace`",
+                )
+            known = self._known[store] = Sealer(key)
+        return known
+
+
+@dataclass(slots=True)
+class Head:
+    """The store's one row (`schema`). `total` is the exclusive or of the shares of all rows."""
+
+    store: str
+    owner: str
+    changes: int
+    sequence: int
+    records: int
+    plain: int = 1
+    total: int = 0
+
+    @classmethod
+    def read(cls, connection: sqlite3.Connection, sealer_of: Callable[[str], Sealer]) -> tuple[Head, Sealer]:
+        """The row as the last write left it. Raises `Tampered`, `IntegrityKeyMissing`."""
+        *fields, nonce, masked, mac = connection.execute(
+            "SELECT id, owner, changes, sequence, records, plain, nonce, total, mac FROM store"
+        ).fetchone()
+        head = cls(*fields)
+        sealer = sealer_of(head.store)
+        genuine = all(isinstance(part, bytes) for part in (nonce, masked, mac)) and hmac.compare_digest(
+            mac, head._mac(sealer, nonce, masked)
+        )
+        if not genuine:
+            raise Tampered("the memory's counters were changed behind its back")
+        head.total = sealer.mask(nonce, int.from_bytes(masked, "big"))
+        return head, sealer
+
+    @classmethod
+    def unchecked(cls, connection: sqlite3.Connection) -> Head:
+        """The row as it is, for what replaces everything. No id that is there is given again."""
+        head = cls(
+            *connection.execute("SELECT id, owner, changes, sequence, records, plain FROM store").fetchone()
+        )
+        highest = connection.execute("SELECT max(id) FROM memories").fetchone()[0]
+        head.sequence = max(head.sequence, highest or 0)
+        return head
+
+    def write(self, connection: sqlite3.Connection, sealer: Sealer) -> None:
+        """Put the row back, sealed."""
+        nonce = os.urandom(_NONCE_BYTES)
+        masked = sealer.mask(nonce, self.total).to_bytes(_SHARE_BYTES, "big")
+        connection.execute(
+            "UPDATE store SET id = ?, changes = ?, sequence = ?, records = ?, plain = ?, nonce = ?,"
+            " total = ?, mac = ?",
+            (
+                self.store, self.changes, self.sequence, self.records, self.plain,
+                nonce, masked, self._mac(sealer, nonce, masked),
+            ),
+        )  # fmt: skip
+
+    def _mac(self, sealer: Sealer, nonce: bytes, masked: bytes) -> bytes:
+        counters = f"{self.store} {self.owner} {self.changes} {self.sequence} {self.records} {self.plain}\n"
+        return sealer.tag(counters.encode() + nonce + masked, b"mycelium head")
+
+
+def sealed_rows(
+    connection: sqlite3.Connection, condition: str = "1", parameters: tuple[object, ...] = ()
+) -> Iterator[tuple[Stored, bytes]]:
+    """Rows of `memories` with their MACs; `condition` is SQL put together from constants."""
+    rows = connection.execute(
+        f"SELECT {STORED}, mac FROM memories WHERE {condition}",  # noqa: S608 - constants
+        parameters,
+    )
+    for row in rows:
+        yield Stored(*row[:7]), row[7]
+
+
+def genuine(
+    connection: sqlite3.Connection, sealer_of: Callable[[str], Sealer], numbers: Sequence[int]
+) -> list[Stored]:
+    """The memories with these ids, in this order, without those that are not there.
+
+    Raises `Tampered` if one is not what was sealed.
+    """
+    sealer = sealer_of(connection.execute("SELECT id FROM store").fetchone()[0])
+    found: dict[int, Stored] = {}
+    for first in range(0, len(numbers), _READ_TOGETHER):
+        part = tuple(numbers[first : first + _READ_TOGETHER])
+        for stored, mac in sealed_rows(connection, f"id IN ({','.join('?' * len(part))})", part):
+            if sealer.share_of(stored, mac) is None:
+                raise edited(stored.id)
+            found[stored.id] = stored
+    return [found[number] for number in numbers if number in found]
+
+
+def edited(number: int) -> Tampered:
+    """The error for a row that is not what was sealed."""
+    return Tampered(f"memory {number} was changed behind the store's back")

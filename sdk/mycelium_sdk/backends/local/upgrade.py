@@ -1,0 +1,78 @@
+"""Memory files of earlier versions, made into today's in one transaction.
+
+Version 1 had no seals, so what it holds is taken as it is: whether it was edited before, only its anchor can
+tell. Ids, sessions, times and the change counter stay; what is derived is made anew when it is needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mycelium_sdk.backends.local import schema
+from mycelium_sdk.backends.local.rows import Stored, alike, row_again
+from mycelium_sdk.backends.local.seals import Head, edited
+from mycelium_sdk.backends.local.writing import INSERT
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+
+    from mycelium_sdk.backends.local.seals import Sealers
+
+_DERIVED_1 = ("vocabulary", "search", "terms", "indexing", "tags", "embedding", "vectors")
+
+
+def upgrade(connection: sqlite3.Connection, sealers: Sealers) -> None:
+    """Bring a file of version 1 up to date, unless another process has done so meanwhile.
+
+    Raises `Tampered`, changing nothing, for a file whose rows were edited into what is no record.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 1:
+            _from_1(connection, sealers)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _from_1(connection: sqlite3.Connection, sealers: Sealers) -> None:
+    for table in _DERIVED_1:
+        connection.execute(f"DROP TABLE {table}")
+    for index in ("memories_identity", "memories_session"):
+        connection.execute(f"DROP INDEX {index}")
+    for table in ("memories", "store"):
+        connection.execute(f"ALTER TABLE {table} RENAME TO {table}_1")
+    owner, changes, sequence = connection.execute("SELECT owner, changes, sequence FROM store_1").fetchone()
+    head = Head(sealers.keys.make(), owner, changes, sequence, 0)
+    schema.make_tables(connection, head, sealers)
+    sealer = sealers.of(head.store)
+    tags: list[tuple[str, int]] = []
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        last = b""
+        for number, fragment, copies, session, time in connection.execute(
+            "SELECT id, fragment, copies, session, time FROM memories_1 ORDER BY order_key"
+        ):
+            stored = Stored(number, b"", None, copies, session, time, fragment)
+            row = row_again(stored)
+            if row is None:
+                raise edited(number)
+            stored = stored._replace(key=row.key, identity=row.identity)
+            if copies > 1 or alike(last, row.key):
+                head.plain = 0
+            last = row.key
+            mac, share = sealer.row(stored)
+            head.total ^= share
+            head.records += copies
+            tags.extend((tag, number) for tag in row.tags)
+            yield (*stored, mac)
+
+    connection.executemany(INSERT, rows())
+    connection.executemany("INSERT INTO tags VALUES (?, ?)", tags)
+    connection.execute("INSERT INTO sessions SELECT session, id FROM memories WHERE session IS NOT NULL")
+    head.write(connection, sealer)
+    for table in ("memories_1", "store_1"):
+        connection.execute(f"DROP TABLE {table}")

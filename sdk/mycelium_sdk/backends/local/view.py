@@ -1,0 +1,179 @@
+"""A memory file read in canonical order, and checked against its seals."""
+
+# ruff: noqa: S608 - statements are put together from constants; every value is a parameter
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import operator
+from typing import TYPE_CHECKING, Any
+
+from mycelium_sdk.backends.base import Integrity, IntegrityReport
+from mycelium_sdk.backends.local import writing
+from mycelium_sdk.backends.local.rows import PREFIX_BYTES, full_key
+from mycelium_sdk.backends.local.seals import Head, sealed_rows
+from mycelium_sdk.errors import IntegrityKeyMissing, Tampered
+from mycelium_sdk.stored import StoredRecord
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Sequence
+
+    from mycelium_sdk.backends.base import Progress
+    from mycelium_sdk.backends.local.seals import Sealers
+
+_SORTED_IN_MEMORY = 5000
+_REPORTED_EVERY = 10_000
+_MOST_NAMED = 20
+
+_READ_TOGETHER = 64
+_LARGE = 1 << 16
+
+# Equal for neighbours whose order is open, since their keys were cut at the same prefix.
+_ALIKE = (
+    f"CASE WHEN length(key) > {PREFIX_BYTES} THEN CAST(substr(key, 1, {PREFIX_BYTES}) AS BLOB) ELSE id END"
+)
+
+
+class View:
+    """A snapshot over a connection that is in a transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, sealers: Sealers) -> None:
+        self._connection = connection
+        self._sealers = sealers
+        self._open = contextlib.ExitStack()
+        self.stats = writing.stats(connection)
+
+    def fragments(self) -> Iterator[tuple[str, int]]:
+        """See `Snapshot.fragments`. Raises `Tampered` for what no store writes."""
+        if self._connection.execute("SELECT plain FROM store").fetchone()[0]:
+            rows = self._rows("SELECT fragment FROM memories ORDER BY key")
+            for batch in _fetched(rows, column=0):
+                yield _joined([text for (text,) in batch]), 1
+            return
+        for batch in self._batches("fragment, copies"):
+            _, texts, copies = zip(*batch, strict=True)
+            if copies.count(1) == len(copies):
+                yield _joined(texts), 1
+                continue
+            for text, number in zip(texts, copies, strict=True):
+                if type(number) is not int:
+                    raise _no_record()
+                yield _joined([text]), number
+
+    def stored(self) -> Iterator[StoredRecord]:
+        """Stored records in canonical order."""
+        for rows in self._batches("fragment, id, copies, session, time"):
+            for _, fragment, number, copies, session, time in rows:
+                yield StoredRecord(str(number), fragment, copies, number, session, time)
+
+    def check(self, progress: Progress | None = None) -> IntegrityReport:
+        """Compare every row, and the counters, with their seals."""
+        found: list[str] = []
+        try:
+            head, sealer = Head.read(self._connection, self._sealers.of)
+        except IntegrityKeyMissing as error:
+            return IntegrityReport(Integrity.UNKNOWN, 0, (error.message,))
+        except Tampered as error:
+            head = Head.unchecked(self._connection)
+            sealer = self._sealers.of(head.store)
+            found.append(error.message)
+        altered, total, records, highest, checked = 0, 0, 0, 0, 0
+        for stored, mac in sealed_rows(self._connection):
+            checked += 1
+            share = sealer.share_of(stored, mac)
+            if share is None:
+                altered += 1
+                if altered <= _MOST_NAMED:
+                    found.append(f"memory {stored.id} was changed")
+            else:
+                total ^= share
+                records += stored.copies
+                highest = max(highest, stored.id)
+            if progress is not None and checked % _REPORTED_EVERY == 0:
+                progress("checking", checked, self.stats.records)
+        if altered > _MOST_NAMED:
+            found.append(f"{altered - _MOST_NAMED} more memories were changed")
+        if not found and (total != head.total or records != head.records or highest > head.sequence):
+            missing = head.records - records
+            found.append(f"{missing} memories are missing" if missing > 0 else "memories were put in or back")
+        state = Integrity.BROKEN if found else Integrity.KEPT
+        return IntegrityReport(state, checked, tuple(found))
+
+    def close(self) -> None:
+        """End what was not read to its end: a statement in progress keeps its state after the transaction."""
+        self._open.close()
+
+    def _batches(self, columns: str) -> Iterator[list[tuple[Any, ...]]]:
+        """Rows of `columns`, after what says which begin alike, in canonical order. The first of `columns` is
+        the fragment."""
+        rows = self._rows(f"SELECT {_ALIKE}, {columns} FROM memories ORDER BY key")
+        held: list[tuple[Any, ...]] = []  # rows that begin alike, and perhaps like the next
+        for fetched in _fetched(rows, column=1):
+            batch = held + fetched
+            last = batch[-1][0]
+            end = len(batch) - 1
+            while end and batch[end - 1][0] == last:
+                end -= 1
+            held = batch[end:]
+            if end:
+                yield self._sorted(batch[:end])
+            if len(held) > _SORTED_IN_MEMORY:
+                yield from self._sorted_by_sqlite(last, columns)
+                held = []
+                while (row := rows.fetchone()) is not None and row[0] == last:
+                    pass
+                held = [] if row is None else [row]
+        if held:
+            yield self._sorted(held)
+
+    @staticmethod
+    def _sorted(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Put those that begin alike in the order of what follows; the others stay where they are."""
+        marks = [row[0] for row in rows]
+        if not any(map(operator.eq, marks, marks[1:])):
+            return rows
+        groups = (list(group) for _, group in itertools.groupby(rows, key=operator.itemgetter(0)))
+        return [
+            row
+            for group in groups
+            for row in (sorted(group, key=lambda row: full_key(row[1])) if len(group) > 1 else group)
+        ]
+
+    def _sorted_by_sqlite(self, prefix: bytes, columns: str) -> Iterator[list[tuple[Any, ...]]]:
+        """All that begin with the prefix, where they are too many for memory."""
+        rows = self._rows(
+            f"SELECT NULL, {columns} FROM memories WHERE key > ? AND key < ? ORDER BY full_key(fragment)",
+            prefix,
+            prefix + b"\xff" * PREFIX_BYTES,
+        )
+        while batch := rows.fetchmany(_READ_TOGETHER):
+            yield batch
+
+    def _rows(self, sql: str, *parameters: object) -> sqlite3.Cursor:
+        return self._open.enter_context(contextlib.closing(self._connection.execute(sql, parameters)))
+
+
+def _fetched(rows: sqlite3.Cursor, *, column: int) -> Iterator[list[tuple[Any, ...]]]:
+    """What is left of the rows, in lists that are short where the texts in that column are long."""
+    number = 1
+    while batch := rows.fetchmany(number):
+        yield batch
+        large = any(len(str(row[column])) > _LARGE for row in (batch[0], batch[-1]))
+        number = 1 if large else min(2 * number, _READ_TOGETHER)
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """The fragments joined by commas. Raises `Tampered` if one of them cannot be one."""
+    try:
+        joined = ",".join(texts)
+    except TypeError:
+        raise _no_record() from None
+    if not joined.isascii():
+        raise _no_record()
+    return joined
+
+
+def _no_record() -> Tampered:
+    return Tampered("a stored record was changed behind the store's back: it is no record")

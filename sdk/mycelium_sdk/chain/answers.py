@@ -1,0 +1,128 @@
+"""Decodes what an RPC server answers into this package's values.
+
+Called within `translate.decoding`: whatever is not of the documented shape raises there, as `ValueError` or
+as what the XDR classes raise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stellar_sdk import xdr
+from stellar_sdk.soroban_rpc import GetTransactionStatus
+
+from mycelium_sdk.chain import operations
+from mycelium_sdk.chain.base import (
+    ChainEvent,
+    EntryState,
+    EntryStatus,
+    Resources,
+    Simulation,
+    TransactionState,
+    TransactionStatus,
+)
+from mycelium_sdk.chain.diagnostics import host_failure, return_value, transaction_result_code
+
+if TYPE_CHECKING:
+    from stellar_sdk.soroban_rpc import (
+        EventInfo,
+        GetTransactionResponse,
+        LedgerEntryResult,
+        SimulateTransactionResponse,
+    )
+
+__all__ = ["entry_state", "event", "simulation", "transaction_data", "transaction_state"]
+
+
+def transaction_data(answer: SimulateTransactionResponse) -> xdr.SorobanTransactionData:
+    """The footprint and resources that a simulation found."""
+    if answer.transaction_data is None:
+        raise ValueError("a simulation without transaction data")
+    return xdr.SorobanTransactionData.from_xdr(answer.transaction_data)
+
+
+def simulation(answer: SimulateTransactionResponse) -> Simulation:
+    """A simulation that succeeded."""
+    resources = transaction_data(answer).resources
+    if answer.min_resource_fee is None or answer.min_resource_fee < 0:
+        raise ValueError("a simulation without a fee")
+    return Simulation(
+        value=xdr.SCVal.from_xdr(answer.results[0].xdr) if answer.results else None,
+        resource_fee=answer.min_resource_fee,
+        resources=Resources(
+            instructions=resources.instructions.uint32,
+            read_bytes=resources.disk_read_bytes.uint32,
+            write_bytes=resources.write_bytes.uint32,
+            read_entries=len(resources.footprint.read_only),
+            write_entries=len(resources.footprint.read_write),
+        ),
+        latest_ledger=answer.latest_ledger,
+    )
+
+
+def transaction_state(answer: GetTransactionResponse, transaction_hash: str) -> TransactionState:
+    """What is known about the hash that was asked for."""
+    if answer.status is GetTransactionStatus.NOT_FOUND:
+        return TransactionState(
+            status=TransactionStatus.NOT_FOUND,
+            hash=transaction_hash,
+            oldest_ledger=answer.oldest_ledger,
+            latest_ledger=answer.latest_ledger,
+            latest_close_time=answer.latest_ledger_close_time,
+        )
+    if answer.result_xdr is None or answer.transaction_hash != transaction_hash:
+        raise ValueError("another transaction, or one without a result")
+    result = xdr.TransactionResult.from_xdr(answer.result_xdr)
+    succeeded = answer.status is GetTransactionStatus.SUCCESS
+    failure = None if succeeded else host_failure(answer.diagnostic_events_xdr)
+    value = None
+    if succeeded and answer.result_meta_xdr is not None:
+        value = return_value(xdr.TransactionMeta.from_xdr(answer.result_meta_xdr))
+    return TransactionState(
+        status=TransactionStatus.SUCCESS if succeeded else TransactionStatus.FAILED,
+        hash=transaction_hash,
+        oldest_ledger=answer.oldest_ledger,
+        latest_ledger=answer.latest_ledger,
+        latest_close_time=answer.latest_ledger_close_time,
+        ledger=answer.ledger,
+        close_time=answer.create_at,
+        fee_charged=result.fee_charged.int64,
+        result_code=transaction_result_code(result),
+        value=value,
+        contract_error=None if failure is None else failure.contract_error,
+    )
+
+
+def entry_state(
+    key: xdr.LedgerKey, entry: LedgerEntryResult | None, latest_ledger: int, expiring_within: int
+) -> EntryState:
+    """The state of the entry that was asked for by `key`; None where the server has none."""
+    if entry is None:
+        return EntryState(EntryStatus.ABSENT, latest_ledger)
+    data = xdr.LedgerEntryData.from_xdr(entry.xdr)
+    if not operations.is_entry_of(key, data):
+        raise ValueError("the entry of another key")
+    live_until = entry.live_until_ledger
+    if live_until is None:
+        status = EntryStatus.LIVE
+    elif live_until < latest_ledger:
+        # Servers give archived entries with a 0, or with the ledger that has passed.
+        status, live_until = EntryStatus.ARCHIVED, None
+    elif live_until - latest_ledger < expiring_within:
+        status = EntryStatus.EXPIRING
+    else:
+        status = EntryStatus.LIVE
+    return EntryState(status, latest_ledger, live_until, entry.last_modified_ledger, data)
+
+
+def event(item: EventInfo) -> ChainEvent:
+    """One event of a contract."""
+    return ChainEvent(
+        id=item.id,
+        contract_id=item.contract_id,
+        ledger=item.ledger,
+        close_time=int(item.ledger_close_at.timestamp()),
+        transaction=item.transaction_hash,
+        topics=tuple(xdr.SCVal.from_xdr(topic) for topic in item.topic),
+        value=xdr.SCVal.from_xdr(item.value),
+    )
