@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mycelium_sdk import canonical
 from mycelium_sdk.assembly import AnchorDesk
+from mycelium_sdk.backends.base import Integrity, IntegrityReport
 from mycelium_sdk.blobs.base import DEFAULT_MAX_BYTES
 from mycelium_sdk.chain.base import EntryStatus
 from mycelium_sdk.errors import ChainReset, Fork, InputError, Rollback, Tampered
@@ -32,7 +33,7 @@ from mycelium_sdk.memory.rehydration import (
 )
 from mycelium_sdk.memory.standing import Standing, standing_of
 from mycelium_sdk.memory.trust import TrustedChain
-from mycelium_sdk.memory.verification import Verification, judge
+from mycelium_sdk.memory.verification import Verification, judge, vouched
 from mycelium_sdk.state import ChainKey, LastAnchor
 from mycelium_sdk.steps import Step, reached
 from mycelium_sdk.verdicts import Verdict
@@ -99,6 +100,8 @@ class Commitment:
         with self._alone():
             if not wanted():
                 return None
+            if not overwrite:
+                self._require_vouched_rows()
             return self._anchorer.anchor(
                 self._export,
                 uri=uri,
@@ -130,7 +133,10 @@ class Commitment:
         return last, None if key is None else self._state.intent(key), self._backend.change_counter()
 
     def _verify_once(self) -> Verification:
-        root, records, counter = self._export_root()
+        try:
+            root, records, counter = self._export_root()
+        except Tampered as error:
+            return self._unreadable(error)
         try:
             seen = self._trusted.look()
         except (ChainReset, Rollback, Fork) as error:
@@ -144,11 +150,35 @@ class Commitment:
             last=last,
             archived=status is EntryStatus.ARCHIVED,
         )
+        integrity = self._checked_rows(seen, root)
+        if seen.anchor is not None:
+            verdict = vouched(verdict, integrity)
         if verdict is Verdict.IN_SYNC:
             self._adopt(seen, counter)
-        warnings = ("the anchor's time to live ends soon",) if status is EntryStatus.EXPIRING else ()
+        warnings = integrity.findings
+        if status is EntryStatus.EXPIRING:
+            warnings = (*warnings, "the anchor's time to live ends soon")
         advice = OLDER_THAN_ITS_ANCHOR if verdict is Verdict.ROLLBACK else None
         return Verification(verdict, root, records, seen.anchor, warnings, advice)
+
+    def _unreadable(self, error: Tampered) -> Verification:
+        """The verdict on a memory whose rows make no blob any more."""
+        anchor = self._trusted.look().anchor
+        return Verification(Verdict.TAMPERED, bytes(32), self._backend.count(), anchor, (error.message,))
+
+    def _checked_rows(self, seen: Sighting, root: bytes) -> IntegrityReport:
+        """Whether the rows are the store's own; without its key, what is anchored is vouched for anew."""
+        report = self._report()
+        if report.state is Integrity.UNKNOWN and seen.anchor is not None and seen.anchor.root == root:
+            self._backend.adopt(root)
+            return self._report()
+        return report
+
+    def _report(self) -> IntegrityReport:
+        try:
+            return self._backend.check()
+        except Tampered as error:  # not even readable
+            return IntegrityReport(Integrity.BROKEN, findings=(error.message,))
 
     def rehydrate(self, fetch: Fetch | None, on_conflict: str) -> dict[str, int]:
         """See `AgentMemory.rehydrate`."""
@@ -157,10 +187,21 @@ class Commitment:
             seen = self._trusted.look()
             anchor = require_anchor(seen)
             last = self._settled_last(seen)
-            root, records, counter = self._export_root()
-            if root == anchor.root:
+            try:
+                root, records, counter = self._export_root()
+            except Tampered:
+                if conflict != "replace":
+                    raise
+                root, records, counter = bytes(32), 0, self._backend.change_counter()
+            integrity = self._checked_rows(seen, root)
+            if root == anchor.root and integrity:
                 self._adopt(seen, counter)
                 return {"version": anchor.version, "records": records}
+            if conflict != "replace" and not integrity:
+                raise Tampered(
+                    "the memory was changed behind its back, or cannot be vouched for; nothing was loaded",
+                    hint="load what is anchored: --on-conflict replace (on_conflict='replace')",
+                )
             if conflict == "refuse":
                 self._refuse_losing(seen, root, records, standing_of(root, counter, last))
             blob = anchored_blob(seen, fetch, state=self._state, blobs=self._ctx.home.blobs)
@@ -225,6 +266,18 @@ class Commitment:
             )
         if standing is Standing.WRITTEN or self._state.known_anchor(seen.key, root) is None:
             refuse_unanchored(records)
+
+    def _require_vouched_rows(self) -> None:
+        """Raise if rows were changed behind the store's back, or nobody can tell."""
+        report = self._report()
+        if report.state is Integrity.UNKNOWN:
+            report = self._checked_rows(self._trusted.look(), self._export_root()[0])
+        if not report:
+            raise Tampered(
+                "the memory was changed behind its back, or cannot be vouched for; nothing was anchored",
+                hint="`mycelium memory verify` says more; `mycelium memory rehydrate --on-conflict replace`"
+                " loads what is anchored; or say overwrite",
+            )
 
     def _configured_publish(self) -> str | None:
         """`[memory] publish`: a path of it is relative to the configuration's folder."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mycelium_sdk.backends.base import Integrity
 from mycelium_sdk.memory.standing import Standing
 from mycelium_sdk.verdicts import Verdict, describe, next_step
 
 if TYPE_CHECKING:
+    from mycelium_sdk.backends.base import IntegrityReport
     from mycelium_sdk.chain.anchors import Anchor
     from mycelium_sdk.state import LastAnchor
 
@@ -87,3 +89,16 @@ _AGAINST_OWN_ANCHOR = {
     Standing.CHANGED: Verdict.TAMPERED,
     Standing.EARLIER: Verdict.ROLLBACK,
 }
+
+
+def vouched(verdict: Verdict, integrity: IntegrityReport) -> Verdict:
+    """The verdict once the store was asked whether its rows are its own.
+
+    Broken rows are TAMPERED also where the root is the anchored one: ids, sessions and times are not in it.
+    Without the store's key, rows that are not the anchored ones cannot be told from edited ones.
+    """
+    if integrity.state is Integrity.BROKEN:
+        return Verdict.TAMPERED
+    if integrity.state is Integrity.UNKNOWN and verdict is Verdict.AHEAD:
+        return Verdict.DIVERGED
+    return verdict
