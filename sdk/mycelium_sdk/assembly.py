@@ -56,7 +56,9 @@ def open_backend(
         return backend, False
     name = ctx.configuration.memory.backend if backend == "auto" else backend
     if name not in _LOCAL_NAMES:
-        raise ConfigError(f"there is no backend named {name!r}", hint=f"use one of {', '.join(_LOCAL_NAMES)}")
+        raise ConfigError(
+            f"the backend {name!r} is not part of this version", hint=f"use one of {', '.join(_LOCAL_NAMES)}"
+        )
     from mycelium_sdk.backends.local import LocalVectorBackend
 
     defaults = {"path": ctx.home.memory_file(ctx.address), "integrity": ctx.home.integrity}

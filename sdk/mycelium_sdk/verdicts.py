@@ -79,7 +79,7 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
     ),
     Verdict.NOT_ANCHORED: (
         "This owner has never anchored a memory on this chain and contract.",
-        "Anchor it: `mycelium memory anchor`. If you expected one, check the network and the contract.",
+        "Anchor it: `mycelium memory anchor`. If you expected one, check network, contract and chain_file.",
     ),
     Verdict.ROLLBACK: (
         "An older state was served than the one already verified here.",

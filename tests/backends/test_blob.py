@@ -85,6 +85,17 @@ def test_very_many_that_begin_alike(
     assert store.count() == 1003
 
 
+def test_texts_that_begin_alike_may_come_one_by_one(store: LocalVectorBackend, owner: str) -> None:
+    texts = [f"{'the same beginning, ' * 5}{ending}" for ending in ("c", "a", "", "b", "é", "\0")]
+    texts += ["the same", "y" * PREFIX_BYTES, "y" * (PREFIX_BYTES - 1), "y" * (PREFIX_BYTES + 1)]
+    for number, text in enumerate(texts, 1):
+        store.remember(text)
+        assert store.export_blob() == canonical.encode(owner, map(Record, texts[:number]))
+    store.clear()
+    store.remember("plain again")
+    assert store.export_blob() == canonical.encode(owner, [Record("plain again")])
+
+
 def test_an_export_with_large_groups_left_halfway_holds_nothing_back(
     store: LocalVectorBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,6 +108,18 @@ def test_a_damaged_file_says_so(owner: str, path: Path) -> None:
     assert "rehydrate" in str(caught.value.hint)
 
 
+def test_a_file_whose_own_definition_is_damaged_says_so(owner: str, path: Path) -> None:
+    LocalVectorBackend(owner, path).close()
+    _sqlite(
+        path,
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET name = CAST(x'd5ff' AS TEXT), sql = 'CREATE TABLE (' WHERE name = 'tags'",
+    )
+    with pytest.raises(BackendError, match="damaged") as caught:
+        LocalVectorBackend(owner, path)
+    assert "rehydrate" in str(caught.value.hint)
+
+
 @pytest.mark.parametrize("mode", [0o644, 0o660, 0o604, 0o610])
 def test_a_file_that_others_can_read_is_refused(owner: str, path: Path, mode: int) -> None:
     LocalVectorBackend(owner, path).close()

@@ -137,6 +137,8 @@ def test_an_edited_row_is_found_and_never_served(
         "UPDATE store SET changes = changes + 1",
         "UPDATE store SET changes = changes - 1",
         "UPDATE store SET sequence = 1",
+        "UPDATE store SET sequence = sequence + 100",
+        "UPDATE store SET plain = 0",
         "UPDATE store SET records = records - 1",
         "UPDATE store SET total = zeroblob(32)",
         "UPDATE store SET nonce = zeroblob(16)",
@@ -152,14 +154,43 @@ def test_a_row_left_out_or_an_edited_counter_is_found(owner: str, filled: Path, 
         assert report.findings
 
 
-def test_an_edited_counter_is_not_sealed_again_by_the_next_write(owner: str, filled: Path) -> None:
-    _edit(filled, "UPDATE store SET changes = 0")
+@pytest.mark.parametrize(
+    "edit", ["changes = 0", "sequence = 0", "records = 0", "plain = 0", "total = zeroblob(32)",
+             "nonce = zeroblob(16)", "mac = zeroblob(16)"]
+)  # fmt: skip
+def test_an_edited_counter_is_not_sealed_again_by_the_next_write(owner: str, filled: Path, edit: str) -> None:
+    _edit(filled, f"UPDATE store SET {edit}")
     with LocalVectorBackend(owner, filled) as store:
         for write in (lambda: store.remember("more"), lambda: store.forget("1"), lambda: _fill(store)):
             with pytest.raises(Tampered) as caught:
                 write()
             assert caught.value.hint
         assert store.check().state is Integrity.BROKEN
+
+
+def test_an_empty_store_whose_counters_were_edited_is_found(owner: str, path: Path) -> None:
+    LocalVectorBackend(owner, path).close()
+    _edit(path, "UPDATE store SET changes = 7")
+    with LocalVectorBackend(owner, path) as store:
+        assert store.check().state is Integrity.BROKEN
+
+
+def test_an_edited_identity_of_an_odd_record_is_found(owner: str, path: Path) -> None:
+    with LocalVectorBackend(owner, path) as store:
+        store.import_blob(canonical.encode(owner, [Record("a", ("b", "b"))]))
+        assert store.remember("a", ["b"]) == "1"
+    _edit(path, "UPDATE memories SET identity = CAST(replace(CAST(identity AS TEXT), 'a', 'c') AS BLOB)")
+    with LocalVectorBackend(owner, path) as store:
+        assert store.check().state is Integrity.BROKEN
+
+
+def test_no_id_is_given_twice_whatever_the_counters_say(owner: str, filled: Path) -> None:
+    _edit(filled, "UPDATE store SET sequence = 0")
+    with LocalVectorBackend(owner, filled) as store:
+        store.import_blob(canonical.encode(owner, [Record("new"), Record("apples are red", ("fruit",))]))
+        ids = {stored.id for stored in store.iter_records()} | {store.remember("more")}
+        assert ids.isdisjoint("12345")
+        assert len(ids) == 3
 
 
 def test_genuine_rows_of_other_times_and_stores_do_not_fit(owner: str, filled: Path, tmp_path: Path) -> None:
@@ -381,6 +412,19 @@ def test_a_file_is_adopted_iff_its_root_is_the_given_one(owner: str, filled: Pat
         assert store.recall("red", tags=["stone"])[0]["tags"] == ["fruit", "stone"]
         assert store.remember("more") == "6"
     with LocalVectorBackend(owner, filled) as store:
+        assert store.check()
+
+
+def test_an_adopted_file_gives_the_same_blob(owner: str, path: Path, home: Path) -> None:
+    texts = [f"{'they begin alike, ' * 5}{ending}" for ending in "dacb"]
+    blob = canonical.encode(owner, [*map(Record, texts), Record("twice"), Record("twice")])
+    with LocalVectorBackend(owner, path) as store:
+        store.import_blob(blob)
+    _lose_key(home)
+    with LocalVectorBackend(owner, path) as store:
+        store.adopt(canonical.root(blob))
+        assert store.export_blob() == blob
+        assert store.count() == 6
         assert store.check()
 
 

@@ -1,4 +1,4 @@
-"""What was written just before and after a memory helps to find it, where the order of writing means something.
+"""What was written just before and after a memory helps to find it, where the order of writing says something.
 
 On the project's own conversation: questions that a turn answers whose words stand in the turns around it.
 """
@@ -18,7 +18,10 @@ from mycelium_sdk.backends.text import query_terms, terms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
+
+    from benchmarks.recall_quality import Recall
 
 QUESTIONS = {
     "How much are the deposits at the two places?": "Two months' rent in both cases",
@@ -62,8 +65,10 @@ def _conversation() -> Conversation:
 CONVERSATION = _conversation()
 
 
-def _asked(recall: object, conversation: Conversation = CONVERSATION) -> Sequence[Answer]:
-    with recall as found:  # type: ignore[attr-defined] - any context manager of a recall
+def _asked(
+    recall: AbstractContextManager[Recall], conversation: Conversation = CONVERSATION
+) -> Sequence[Answer]:
+    with recall as found:
         return answers(found, conversation.questions)
 
 

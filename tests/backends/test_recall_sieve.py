@@ -63,7 +63,7 @@ def _part(
     return Part(postings, lengths, start, average, allowed), read
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=400)
 @given(
     memories=st.lists(st.lists(st.sampled_from("aabbcdefgh"), max_size=6), min_size=1, max_size=60),
     query=st.sets(st.sampled_from("abcdefghz"), min_size=1, max_size=5),

@@ -4,8 +4,8 @@ Half of the memories are compared, each with the two before it in its run (a ses
 pause) and with the two that were written sixteen writes earlier, whatever run they are of. What counts is how
 many telling terms it shares with one pair and not with the other, so what all memories share (a speaker, a
 date, a prefix) counts for neither. In a conversation the near pair shares 2.5 to 10 times as much as the far
-one; in random order as much. The counts are whole numbers that depend on the memories and their order only, so
-they can be added up as memories come.
+one; in random order as much. The counts are whole numbers that depend on the memories and their order only,
+so they can be added up as memories come.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST_PAUSE = 60
 """Minutes between two writes of one run, where no session is given."""
 
 FARTHEST = 64
-"""So far back and ahead a memory's neighbours are looked for: other sessions may be written at the same time."""
+"""So many writes away neighbours are looked for: other sessions may be written at the same time."""
 
 NAMED = 1 << 31
 """Runs from here on are sessions."""
@@ -70,11 +70,6 @@ def same_run(one: int, other: int) -> bool:
     if one == other:
         return one != 0
     return 0 < one < NAMED and 0 < other < NAMED and abs(one - other) <= LONGEST_PAUSE
-
-
-def is_pause(one: int, other: int) -> bool:
-    """Whether two memories without a session, one written next after the other, are apart by a long pause."""
-    return 0 < one < NAMED and 0 < other < NAMED and abs(one - other) > LONGEST_PAUSE
 
 
 def stretch_of(run: int, number: int) -> int:

@@ -43,7 +43,10 @@ def build_contract(source: Path) -> BuiltContract:
     try:
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{source} cannot be read as a contract's source") from error
+        raise InputError(
+            f"{source} cannot be read as a contract's source",
+            hint="give the path of the contract's Python file with --source",
+        ) from error
     try:
         wasm = pysoroban.compile_source(text, source.name).wasm
         pysoroban.validate_wasm(wasm)

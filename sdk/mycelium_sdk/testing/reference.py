@@ -1,4 +1,4 @@
-"""Candidates by their definition, from a list of all memories: what a backend's own, quicker way must agree with.
+"""Candidates by their definition, from a list of all memories: a backend's own, quicker way must agree with it.
 
 A backend of few memories can use it as it is.
 """
@@ -98,7 +98,7 @@ def _window(memories: Sequence[_Memory], place: int) -> dict[int, int]:
         while 0 <= other < len(memories) and abs(distance) < WINDOW:
             there = memories[other].run
             apart = abs(memories[other].stored.sequence - memories[place].stored.sequence)
-            if apart > coherence.FARTHEST or coherence.is_pause(run, there):
+            if apart > coherence.FARTHEST:
                 break
             if coherence.same_run(there, run):
                 distance += step

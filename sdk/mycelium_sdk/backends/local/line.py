@@ -6,7 +6,7 @@ import array
 import bisect
 from typing import TYPE_CHECKING
 
-from mycelium_sdk.backends.coherence import FARTHEST, LONGEST_PAUSE, NAMED, is_pause, same_run
+from mycelium_sdk.backends.coherence import FARTHEST, LONGEST_PAUSE, NAMED, same_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,15 +49,11 @@ class Line:
             return found
         for other in range(number + step, number + step * (FARTHEST + 1), step):
             there = self.run(other)
-            if not there:
-                continue
             if same_run(there, run):
                 found.append(other)
                 run = there
                 if len(found) == most:
                     break
-            elif is_pause(there, run):
-                break
         return found
 
     def _turn_to(self, number: int) -> bool:

@@ -9,6 +9,7 @@ for it; memory is bounded by SQLite's caches, whatever its size.
 from __future__ import annotations
 
 import array
+import sqlite3
 from typing import TYPE_CHECKING, NamedTuple
 
 from mycelium_sdk import canonical
@@ -21,7 +22,6 @@ from mycelium_sdk.backends.local.writing import INSERT, start_anew, stats
 from mycelium_sdk.errors import InputError, IntegrityKeyMissing, Tampered, UnanchoredWrites
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Iterable, Iterator
 
     from mycelium_sdk.backends.base import Progress
@@ -113,10 +113,10 @@ def replace(
             hint="look at it again: `mycelium memory status`",
         )
     derived.empty(connection)
-    try:
-        head, sealer = Head.read(connection, sealers.of)
-        changed = _drop_others(connection, sealer, head)
-    except (Tampered, IntegrityKeyMissing):
+    kept = _keep_what_is_whole(connection, sealers)
+    if kept is not None:
+        head, sealer, changed = kept
+    else:
         head = Head.unchecked(connection)
         sealer = start_anew(head, sealers)
         head.total = 0
@@ -133,6 +133,21 @@ def replace(
     head.plain = int(plain)
     head.write(connection, sealer)
     return Imported(head.records, head.changes)
+
+
+def _keep_what_is_whole(connection: sqlite3.Connection, sealers: Sealers) -> tuple[Head, Sealer, int] | None:
+    """The store without what was not staged, and how many memories that changed; None where rows cannot even
+    be read, or nothing vouches for them."""
+    try:
+        head, sealer = Head.read(connection, sealers.of)
+        return head, sealer, _drop_others(connection, sealer, head)
+    except (Tampered, IntegrityKeyMissing):
+        return None
+    except sqlite3.OperationalError as error:
+        # Text that is no text has no code of SQLite's. Its complaint quotes the text, and so goes no further.
+        if getattr(error, "sqlite_errorcode", None) is not None:
+            raise
+        return None
 
 
 def unstage(connection: sqlite3.Connection) -> None:

@@ -114,7 +114,7 @@ def _clear(connection: sqlite3.Connection, sealers: Sealers) -> int:
     derived.empty(connection)
     connection.execute("DELETE FROM memories")
     head.changes += written
-    head.records, head.plain, head.total = 0, 1, 0
+    head.records, head.plain = 0, 1
     head.write(connection, start_anew(head, sealers))
     return int(records)
 
