@@ -55,6 +55,7 @@ fix: $(INSTALLED) ## format and mend what can be mended by machine
 
 soak: $(INSTALLED) ## ten thousand kills instead of two hundred (half an hour)
 	CRASH_ROUNDS=10000 $(BIN)/python -m pytest --timeout 0 tests/crashes/test_kills.py
+	$(BIN)/python -m tests.backends.soak --seconds 60
 
 bench: $(INSTALLED) ## every benchmark, each with what a user would pick instead, in the same run
 	$(BIN)/python -m benchmarks

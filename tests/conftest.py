@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 from hypothesis import HealthCheck, settings
+
+# Nothing that a test forgets to say may reach the home folder of whoever runs the tests.
+os.environ["MYCELIUM_HOME"] = tempfile.mkdtemp(prefix="mycelium-tests-")
 
 # A deadline would let timing decide; the machine may be busy with other tests.
 settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])

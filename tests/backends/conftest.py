@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.backends.tampering import fill
 
 from mycelium_sdk.backends.local import LocalVectorBackend
 
@@ -43,3 +44,11 @@ def path(tmp_path: Path) -> Path:
 def store(owner: str, path: Path) -> Iterator[LocalVectorBackend]:
     with LocalVectorBackend(owner, path) as backend:
         yield backend
+
+
+@pytest.fixture
+def filled(owner: str, path: Path) -> Path:
+    """A closed memory file."""
+    with LocalVectorBackend(owner, path) as store:
+        fill(store)
+    return path

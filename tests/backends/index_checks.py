@@ -43,7 +43,7 @@ def check_index(store: LocalVectorBackend, *, coherence: bool = True) -> None:
                 _check_coherence(connection, segment)
         ids = {segment.id for segment in index.segments}
         for table in ("postings", "coherence"):
-            rows = connection.execute(f"SELECT DISTINCT segment FROM {table}")
+            rows = connection.execute(f"SELECT DISTINCT segment FROM {table}")  # noqa: S608 - constants
             assert {number for (number,) in rows} <= ids
 
 

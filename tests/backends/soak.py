@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mycelium_sdk.backends.base import Integrity
+from mycelium_sdk.backends.integrity import Integrity
 from mycelium_sdk.backends.local import LocalVectorBackend
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="how long")
     parser.add_argument("--processes", type=int, default=4, help="how many at once")
     arguments = parser.parse_args()
-    until = time.monotonic() + arguments.seconds
+    until: float = time.monotonic() + arguments.seconds
 
     def pause(_: Said) -> bool:
         time.sleep(1)

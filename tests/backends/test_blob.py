@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mycelium_sdk import canonical
+from mycelium_sdk.backends.base import Context
 from mycelium_sdk.backends.local import LocalVectorBackend, rootcache, view
 from mycelium_sdk.backends.local.rows import PREFIX_BYTES, row_of
-from mycelium_sdk.errors import NonCanonical, Tampered
+from mycelium_sdk.errors import InputError, NonCanonical, Tampered
 from mycelium_sdk.records import Record
 
 if TYPE_CHECKING:
@@ -94,6 +95,17 @@ def test_texts_that_begin_alike_may_come_one_by_one(store: LocalVectorBackend, o
     store.clear()
     store.remember("plain again")
     assert store.export_blob() == canonical.encode(owner, [Record("plain again")])
+
+
+@pytest.mark.parametrize("length", [100, 700, 900, 1500, 3000, 5000, 100_000])
+def test_a_file_is_not_much_larger_than_its_texts(owner: str, path: Path, length: int) -> None:
+    number = 400_000 // length + 10
+    texts = [f"{place:05}" + "x" * (length - 5) for place in range(number)]
+    with LocalVectorBackend(owner, path) as store:
+        store.remember_many(texts)
+        assert store.export_blob() == canonical.encode(owner, map(Record, texts))
+    empty = 17 * 4096
+    assert path.stat().st_size - empty < number * (1.5 * length + 400)
 
 
 def test_an_export_with_large_groups_left_halfway_holds_nothing_back(
@@ -233,3 +245,39 @@ def test_the_blob_of_an_edited_row_is_refused_and_says_nothing_of_it(
             assert caught.value.__cause__ is None
         with pytest.raises(NonCanonical if value == "7" else (Tampered, NonCanonical)):
             [one.record for one in store.iter_records()]
+
+
+# -- what arrives with a blob
+
+
+def test_a_context_gives_order_session_and_time(owner: str, path: Path) -> None:
+    texts = ["c", "a", "d", "b"]  # as they arrived on the other machine
+    records = [Record(text) for text in texts]
+    contexts = {
+        text: Context(10 * place, f"s{place % 2}", 1.8e9 + place) for place, text in enumerate(texts, 1)
+    }
+    blob = canonical.encode(owner, [*records, Record("a")])
+    with LocalVectorBackend(owner, path) as store:
+        kept = store.remember("d", session="mine")
+        own = next(store.iter_records())
+        store.load(blob, contexts=[contexts[text] for text in ("a", "a", "b", "c", "d")])
+        stored = {one.record.content: one for one in store.iter_records()}
+        assert stored["d"] == own
+        assert own.id == kept
+        assert sorted("cab", key=lambda text: stored[text].sequence) == ["c", "a", "b"]
+        assert {text: (stored[text].session, stored[text].time) for text in "cab"} == {
+            text: contexts[text][1:] for text in "cab"
+        }
+        assert stored["a"].copies == 2
+        assert store.recall("b", session="s0")
+        assert store.check()
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_context_of_another_length_changes_nothing(owner: str, path: Path, number: int) -> None:
+    blob = canonical.encode(owner, [Record("a"), Record("b")])
+    with LocalVectorBackend(owner, path) as store:
+        store.remember("mine")
+        with pytest.raises(InputError):
+            store.load(blob, contexts=[Context(1, None, None)] * number)
+        assert [one.record.content for one in store.iter_records()] == ["mine"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _ALONE = ["unshare", "--mount"] if os.getuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
 
-# A file system of eight megabytes that only this process sees; `ballast` fills it, so that it can be freed again.
+# A file system of eight megabytes that only this process sees; `ballast` fills it, and can be removed again.
 _SMALL_DISK = """
     import os, pathlib, subprocess, sqlite3, sys
     from mycelium_sdk import canonical
@@ -108,6 +108,31 @@ def test_everything_works_again_when_there_is_space(owner: str, tmp_path: Path) 
             assert store.count() == before + 1
             assert store.recall("after", k=1)[0]["content"] == "after"
             assert store.forget(tag="none", secure=True) == 0
+        check_whole()
+    """
+    _on_a_small_disk(owner, tmp_path, script)
+
+
+def test_a_rewrite_that_has_no_space_says_what_remains(owner: str, tmp_path: Path) -> None:
+    script = """
+        with LocalVectorBackend(owner, path) as store:
+            store.remember_many(f"note {n} " + "x" * 900 for n in range(1000))
+            secret = store.remember("xylophonequartz")
+            fill()
+            with ballast.open("r+b") as file:
+                file.truncate(ballast.stat().st_size - 400_000)
+            try:
+                store.forget(secret, secure=True)
+            except BackendError as error:
+                assert "is forgotten, but a copy of the text remains" in str(error), error
+                assert "the disk is full" in str(error), error
+                assert "again" in error.hint
+            else:
+                raise AssertionError("there was space")
+            assert store.count() == 1000
+            ballast.unlink()
+            assert store.forget(secret, secure=True) == 0
+            assert not any(b"xylophonequartz" in file.read_bytes() for file in disk.glob("memory.db*"))
         check_whole()
     """
     _on_a_small_disk(owner, tmp_path, script)

@@ -12,7 +12,7 @@ import pytest
 from tests.backends.programs import start
 
 from mycelium_sdk import canonical
-from mycelium_sdk.backends.base import Integrity
+from mycelium_sdk.backends.integrity import Integrity
 from mycelium_sdk.backends.local import LocalVectorBackend
 from mycelium_sdk.errors import StoreLocked
 from mycelium_sdk.records import Record

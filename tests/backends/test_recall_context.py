@@ -1,18 +1,17 @@
-"""What was written just before and after a memory helps to find it, where the order of writing says something.
+"""What was written just before and after a memory helps to find it, where the order of writing matters.
 
 On the project's own conversation: questions that a turn answers whose words stand in the turns around it.
 """
 
 from __future__ import annotations
 
-import random
 import statistics
 from typing import TYPE_CHECKING
 
 import pytest
-
 from benchmarks.conversations import Conversation, Memory, Question, own_conversation
 from benchmarks.recall_quality import Answer, answers, contents, fts5, hashed, ours, plain, scores
+
 from mycelium_sdk.backends.local import LocalVectorBackend, search
 from mycelium_sdk.backends.text import query_terms, terms
 
@@ -173,8 +172,7 @@ def test_context_does_not_pass_the_filters(owner: str) -> None:
 def test_pages_fit_together_with_context(owner: str) -> None:
     with LocalVectorBackend(owner, ":memory:") as store:
         memories = list(CONVERSATION.memories) + [
-            Memory(f"the deposit of page {number} {random.Random(number).random()}", "other")
-            for number in range(200)
+            Memory(f"the deposit of page {number} {number * 7919 % 1009}", "other") for number in range(200)
         ]
         for memory in memories:
             store.remember(memory.content, session=memory.session)

@@ -72,8 +72,9 @@ def _part(
     floor=st.floats(0, 3),
     allowed=st.none() | st.sets(st.integers(0, 60)),
 )
-@example([["a"] * 6, ["a"], ["b", "a"]], {"a", "b"}, 0, 1, 0.0, None)
+@example(memories=[["a"] * 6, ["a"], ["b", "a"]], query={"a", "b"}, start=0, limit=1, floor=0.0, allowed=None)
 def test_it_finds_what_weighing_every_memory_finds(
+    *,
     memories: list[list[str]],
     query: set[str],
     start: int,
@@ -121,7 +122,7 @@ def test_numpy_is_used_where_much_is_to_be_added_up_and_gives_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("numpy")
-    chosen = random.Random(3)
+    chosen = random.Random(3)  # noqa: S311 - no secret
     memories = [[chosen.choice("abcdefghij") for _ in range(9)] for _ in range(3000)]
     lexical = Lexical("abc", 3000, 9.0, dict.fromkeys("abc", 1800))
     part, _ = _part(memories, 7, lexical, 9.0, None)

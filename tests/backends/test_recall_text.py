@@ -13,8 +13,9 @@ from mycelium_sdk.testing.recall_conformance import TEXTS
 OWNER = "GBRPYHIL2CI3FNQ4BXLFMNDLFJUNPU2HY3ZMFSHONUCEOASW7QC7OX2H"
 
 SYNTAX = (
-    '"', "'", '""', "*", "-", "+", ":", "^", "(", ")", "{", "}", "~1", "NEAR(", "NEAR/2", " AND ", " OR ", " NOT ",
-    "AND", "terms:", "rowid:", ";--", "%", "_", "\\", "\0", "\n", "\u200b", "\u3000", "|", "&", "<->", ":*", "!",
+    '"', "'", '""', "*", "-", "+", ":", "^", "(", ")", "{", "}", "~1", "NEAR(", "NEAR/2", " AND ", " OR ",
+    " NOT ", "AND", "terms:", "rowid:", ";--", "%", "_", "\\", "\0", "\n", "\u200b", "\u3000", "|", "&",
+    "<->", ":*", "!",
 )  # fmt: skip
 
 _names = st.sampled_from(sorted(TEXTS))
@@ -31,7 +32,7 @@ _syntax = st.lists(st.sampled_from(SYNTAX), max_size=3).map("".join)
     tail=st.sampled_from([0, 10**6]),
 )
 def test_any_text_is_found_among_any_others_by_any_query(
-    names: list[str], asked: int, before: str, after: str, glue: str, tail: int
+    *, names: list[str], asked: int, before: str, after: str, glue: str, tail: int
 ) -> None:
     wanted, query = TEXTS[names[asked % len(names)]]
     with pytest.MonkeyPatch.context() as patch, LocalVectorBackend(OWNER, ":memory:") as store:

@@ -197,7 +197,7 @@ def test_scores_are_above_0_and_at_most_1(
     items: list[tuple[Words, list[tuple[int, Words]], float, float, float]],
     documents: int,
     seen: dict[str, int],
-    dense: bool,  # noqa: FBT001 - drawn by hypothesis
+    dense: bool,
     leading: int,
 ) -> None:
     candidates = [

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.backends.index_checks import check_index, indexed, segments
 
 from mycelium_sdk.backends.local import LocalVectorBackend, documents, indexing, progress, search
 from mycelium_sdk.backends.local import segments as segments_module
 from mycelium_sdk.backends.local.search import TAIL
 from mycelium_sdk.backends.text import terms
-from tests.backends.index_checks import check_index, indexed, segments
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -276,3 +276,12 @@ def test_quick_work_is_not_reported(owner: str, path: Path, monkeypatch: pytest.
         store.remember_many(f"memory number {number}" for number in range(400))
         store.recall("memory")
     assert reported == []
+
+
+def test_preparing_leaves_nothing_for_the_next_recall(store: LocalVectorBackend) -> None:
+    store.remember_many(f"memory number {number}" for number in range(400))
+    store.prepare()
+    assert indexed(store) == 400
+    before = segments(store)
+    store.recall("memory")
+    assert segments(store) == before

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.backends.programs import start
 
-from mycelium_sdk.backends.base import Integrity
+from mycelium_sdk.backends.integrity import Integrity
 from mycelium_sdk.backends.local import LocalVectorBackend, schema
 from mycelium_sdk.errors import ForeignFile, Tampered
 

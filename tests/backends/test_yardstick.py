@@ -17,9 +17,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agmi.adapters.base import MemoryAdapter
+from agmi.adapters.base import MemoryAdapter  # type: ignore[import-untyped]
 from agmi.adapters.base import Record as RawRecord
-from agmi.attacks.at_rest import AT_REST_ATTACKS_WITH_SNAPSHOT
+from agmi.attacks.at_rest import AT_REST_ATTACKS_WITH_SNAPSHOT  # type: ignore[import-untyped]
 
 from mycelium_sdk.config import load_configuration
 from mycelium_sdk.context import AgentContext
@@ -49,7 +49,7 @@ anchor commits to, is the same after a swap and says nothing of times; an old co
 genuine as it was then."""
 
 
-class Adapter(MemoryAdapter):  # type: ignore[misc] - the package has no types
+class Adapter(MemoryAdapter):  # type: ignore[misc]  # the package has no types
     """A memory of five records, and another owner's, each in a file of its own."""
 
     name = "mycelium"

@@ -189,7 +189,7 @@ def _one_wallet(tmp_path_factory: pytest.TempPathFactory) -> None:
     TwoMachines.keypair = None
 
 
-class TestTwoMachines(TwoMachines.TestCase):  # type: ignore[misc,name-defined]
+class TestTwoMachines(TwoMachines.TestCase):  # type: ignore[misc,valid-type]
     """Runs the machine."""
 
     settings = settings(

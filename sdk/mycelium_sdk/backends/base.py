@@ -10,15 +10,24 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import enum
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypedDict, final
+from typing import TYPE_CHECKING, Protocol, Self, final
 
 from mycelium_sdk import canonical
 from mycelium_sdk.backends.arguments import Query, checked_count, checked_query, checked_session, checked_text
+from mycelium_sdk.backends.values import (
+    Addition,
+    Context,
+    Export,
+    Hit,
+    Imported,
+    Item,
+    Progress,
+    Selection,
+    Stats,
+)
 from mycelium_sdk.errors import InputError, Tampered
 from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES, Record
 from mycelium_sdk.strkey import check_account
@@ -26,6 +35,7 @@ from mycelium_sdk.strkey import check_account
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from mycelium_sdk.backends.integrity import IntegrityReport
     from mycelium_sdk.backends.scoring import Candidates
     from mycelium_sdk.stored import StoredRecord
 
@@ -37,8 +47,6 @@ __all__ = [
     "Export",
     "Hit",
     "Imported",
-    "Integrity",
-    "IntegrityReport",
     "Item",
     "Progress",
     "Query",
@@ -52,102 +60,6 @@ DEFAULT_MAX_BLOB_BYTES = 1 << 30
 
 _MOST = (1 << 31) - 1
 """No store holds more memories; every database can count so far."""
-
-
-class Hit(TypedDict):
-    """One answer of `recall`. `score` is in (0, 1], higher is better; `time` is in Unix seconds, UTC."""
-
-    id: str
-    content: str
-    tags: list[str]
-    score: float
-    session: str | None
-    time: float | None
-    sequence: int
-
-
-Item = str | tuple[str, Iterable[str] | None] | Mapping[str, object]
-"""What `remember_many` takes: a text, (text, tags), or a mapping: `content`, and `tags`, `session` or not."""
-
-
-class Addition(NamedTuple):
-    """A record on its way into a backend, already checked. `time` is in Unix seconds, UTC."""
-
-    record: Record
-    session: str | None
-    time: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which memories to forget: the one with `id`, those with `tag`, or `everything`; exactly one is set."""
-
-    id: str | None = None
-    tag: str | None = None
-    everything: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """`records`: how many records the blob would have (each copy counts). `change_counter` grows with every
-    real write, in the transaction that makes it, and never otherwise."""
-
-    records: int
-    change_counter: int
-
-
-class Imported(NamedTuple):
-    """`records` of the blob, and the change counter as the import's own transaction left it."""
-
-    records: int
-    change_counter: int
-
-
-class Context(NamedTuple):
-    """What a blob does not say of a record: its place in the order of arrival (only the order counts), its
-    session, and its time in Unix seconds, UTC."""
-
-    sequence: int
-    session: str | None
-    time: float | None
-
-
-Progress = Callable[[str, int, int | None], None]
-"""Called now and then by what may take long: what is being done (one word), how many memories of it are done,
-and of how many, where that is known."""
-
-
-class Integrity(enum.Enum):
-    """What a store can say about edits of its files behind its back."""
-
-    KEPT = enum.auto()
-    """Every row, and the set of all rows, is as the store wrote it."""
-    BROKEN = enum.auto()
-    """Something was changed, left out, put in or brought back."""
-    UNKNOWN = enum.auto()
-    """The key that would tell is not on this machine."""
-    UNPROTECTED = enum.auto()
-    """The store keeps nothing by which it could tell."""
-
-
-@dataclass(frozen=True, slots=True)
-class IntegrityReport:
-    """The answer of `check`. True unless something is wrong, or cannot be told. `checked`: how many memories.
-    `findings`: a sentence each, without any of the text."""
-
-    state: Integrity
-    checked: int = 0
-    findings: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return self.state in {Integrity.KEPT, Integrity.UNPROTECTED}
-
-
-class Export(NamedTuple):
-    """The blob in chunks, and the change counter of the state that it shows."""
-
-    chunks: Iterator[bytes]
-    change_counter: int
 
 
 class Snapshot(Protocol):
@@ -435,6 +347,8 @@ class BaseBackend(Backend):
 
     def check(self, progress: Progress | None = None) -> IntegrityReport:  # noqa: ARG002 - the interface
         """Whether the store's files are as the store left them, from every row of them."""
+        from mycelium_sdk.backends.integrity import Integrity, IntegrityReport
+
         return IntegrityReport(Integrity.UNPROTECTED)
 
     def adopt(self, root: bytes, progress: Progress | None = None) -> None:

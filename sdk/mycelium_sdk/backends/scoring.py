@@ -231,9 +231,7 @@ def rank(terms: Sequence[str], candidates: Candidates) -> list[Ranked]:
     candidates were asked for.
     """
     items = candidates.items
-    lexical = Lexical(
-        terms, candidates.documents, candidates.average_length, candidates.document_frequencies
-    )
+    lexical = Lexical(terms, candidates.documents, candidates.average_length, candidates.document_frequencies)
     starts = [0, *range(candidates.leading, len(items), POOL), len(items)]
     fusion: _Fusion | None = None
     ranked: list[Ranked] = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mycelium_sdk import canonical
 from mycelium_sdk.assembly import AnchorDesk
-from mycelium_sdk.backends.base import Integrity, IntegrityReport
+from mycelium_sdk.backends.integrity import Integrity, IntegrityReport
 from mycelium_sdk.blobs.base import DEFAULT_MAX_BYTES
 from mycelium_sdk.chain.base import EntryStatus
 from mycelium_sdk.errors import ChainReset, Fork, InputError, Rollback, Tampered

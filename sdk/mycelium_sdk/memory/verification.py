@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mycelium_sdk.backends.base import Integrity
+from mycelium_sdk.backends.integrity import Integrity
 from mycelium_sdk.memory.standing import Standing
 from mycelium_sdk.verdicts import Verdict, describe, next_step
 
 if TYPE_CHECKING:
-    from mycelium_sdk.backends.base import IntegrityReport
+    from mycelium_sdk.backends.integrity import IntegrityReport
     from mycelium_sdk.chain.anchors import Anchor
     from mycelium_sdk.state import LastAnchor
 

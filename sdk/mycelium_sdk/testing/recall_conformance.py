@@ -54,7 +54,7 @@ TEXTS = {
 
 
 def _conversation() -> tuple[list[str], list[tuple[int, str, set[str]]]]:
-    """Texts whose neighbours have words in common; and of some, which answer a question with none of its words:
+    """Texts whose neighbours share words; and of some, which answer a question with none of its words:
     their place, the question, its words."""
     texts, answers = [], []
     for topic in range(40):

@@ -1,4 +1,4 @@
-"""Candidates by their definition, from a list of all memories: a backend's own, quicker way must agree with it.
+"""Candidates by definition, from a list of all memories: a backend's own, quicker way must agree with it.
 
 A backend of few memories can use it as it is.
 """

@@ -105,8 +105,10 @@ class Connections:
         with explained(self._path), contextlib.closing(self._open()) as connection:
             connection.execute(f"PRAGMA cache_size = {-_BULK_CACHE_KIB}")
             yield connection
-            # What a long transaction left in the log is in the file now, unless somebody still reads.
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            # What a long transaction left in the log goes into the file, unless somebody still reads. It is
+            # committed in any case, so what is wrong now is no reason to say that it failed.
+            with contextlib.suppress(sqlite3.OperationalError):
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

@@ -51,7 +51,7 @@ def read_rows(connection: sqlite3.Connection, gap: Gap) -> Iterator[tuple[Any, .
     """The rows of memories in the gap, in order."""
     condition, parameters = _within(gap)
     return connection.execute(
-        f"SELECT {_COLUMNS} FROM memories WHERE {condition} ORDER BY id",  # noqa: S608 - constants
+        f"SELECT {_COLUMNS} FROM texts WHERE {condition} ORDER BY id",  # noqa: S608 - constants
         parameters,
     )
 
@@ -59,7 +59,7 @@ def read_rows(connection: sqlite3.Connection, gap: Gap) -> Iterator[tuple[Any, .
 def rows_before(connection: sqlite3.Connection, number: int) -> list[tuple[Any, ...]]:
     """The rows of the memories just before the one with this id, in order: what a meter has to know."""
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM memories WHERE id < ? ORDER BY id DESC LIMIT ?",  # noqa: S608 - constants
+        f"SELECT {_COLUMNS} FROM texts WHERE id < ? ORDER BY id DESC LIMIT ?",  # noqa: S608 - constants
         (number, MEMORY),
     )
     return rows.fetchall()[::-1]

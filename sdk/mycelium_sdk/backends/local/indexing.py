@@ -140,7 +140,7 @@ def forget(connection: sqlite3.Connection) -> None:
         empty_search(connection, ANALYZER)
     for segment in segments:
         rows = connection.execute(
-            "SELECT id, fragment FROM memories"
+            "SELECT id, fragment FROM texts"
             " WHERE id IN (SELECT id FROM temp.doomed WHERE id BETWEEN ? AND ?)",
             (segment.first, segment.last),
         ).fetchall()

@@ -18,7 +18,7 @@ from mycelium_sdk.backends.local import derived
 from mycelium_sdk.backends.local.rows import STORED, Stored, alike, row_again, row_of
 from mycelium_sdk.backends.local.seals import Head, edited, sealed_rows
 from mycelium_sdk.backends.local.view import View
-from mycelium_sdk.backends.local.writing import INSERT, start_anew, stats
+from mycelium_sdk.backends.local.writing import empty, insert, start_anew, stats
 from mycelium_sdk.errors import InputError, IntegrityKeyMissing, Tampered, UnanchoredWrites
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def replace(
         head = Head.unchecked(connection)
         sealer = start_anew(head, sealers)
         head.total = 0
-        changed = connection.execute("DELETE FROM memories").rowcount
+        changed = empty(connection)
     added = _insert_new(connection, sealer, head, in_context=in_context, progress=progress)
     connection.execute(
         "INSERT INTO tags SELECT t.tag, m.id FROM temp.incoming_tags t JOIN temp.incoming i USING (position)"
@@ -204,20 +204,20 @@ def _drop_others(connection: sqlite3.Connection, sealer: Sealer, head: Head) -> 
     """Leave only rows that were staged and are as sealed, with the staged number of copies; how many memories
     changed."""
     connection.execute("CREATE UNIQUE INDEX temp.incoming_key ON incoming(key)")
-    connection.execute("CREATE TEMP TABLE gone(key PRIMARY KEY) WITHOUT ROWID")
+    connection.execute("CREATE TEMP TABLE gone(id PRIMARY KEY) WITHOUT ROWID")
     other_copies: list[Stored] = []
     head.total = 0
 
-    def gone() -> Iterator[tuple[bytes]]:
+    def gone() -> Iterator[tuple[int]]:
         rows = connection.execute(
             f"SELECT {', '.join(f'm.{name}' for name in STORED.split(', '))}, m.mac, i.copies"
-            " FROM memories m LEFT JOIN temp.incoming i ON i.key = m.key AND i.fragment = m.fragment"
+            " FROM texts m LEFT JOIN temp.incoming i ON i.key = m.key AND i.fragment = m.fragment"
         )
         for *values, mac, copies in rows:
             stored = Stored(*values)
             share = sealer.share_of(stored, mac)
             if copies is None or share is None:
-                yield (stored.key,)
+                yield (stored.id,)
             elif copies != stored.copies:
                 other_copies.append(stored._replace(copies=copies))
             else:
@@ -225,7 +225,8 @@ def _drop_others(connection: sqlite3.Connection, sealer: Sealer, head: Head) -> 
 
     removed = connection.executemany("INSERT INTO temp.gone VALUES (?)", gone()).rowcount
     if removed:
-        connection.execute("DELETE FROM memories WHERE key IN (SELECT key FROM temp.gone)")
+        for table in ("memories", "long"):
+            connection.execute(f"DELETE FROM {table} WHERE id IN (SELECT id FROM temp.gone)")
     for stored in other_copies:
         mac, share = sealer.row(stored)
         head.total ^= share
@@ -248,7 +249,7 @@ def _insert_new(
     total = connection.execute("SELECT count(*) FROM temp.incoming").fetchone()[0]
     added = 0
 
-    def rows() -> Iterator[tuple[object, ...]]:
+    def rows() -> Iterator[Stored]:
         nonlocal added
         found = connection.execute(
             f"SELECT position, key, identity, copies, session, time, fragment {_NEW} ORDER BY position"
@@ -256,14 +257,11 @@ def _insert_new(
         for position, *values in found:
             added += 1
             number = head.sequence + (added if number_of is None else number_of(position))
-            stored = Stored(number, *values)
-            mac, share = sealer.row(stored)
-            head.total ^= share
-            yield (*stored, mac)
+            yield Stored(number, *values)
             if progress is not None and added % _REPORTED_EVERY == 0:
                 progress("storing", added, total)
 
-    connection.executemany(INSERT, rows())
+    insert(connection, sealer, head, rows())
     return added
 
 

@@ -4,7 +4,9 @@ Truth: `store` (one row) and `memories`. Everything else is in `derived`.
 
 memories    in canonical order, so that an export is one scan. key: the order key, or its beginning and a
             digest of it (`rows`). id: the order of arrival; never given twice. identity: see `rows`.
-            fragment: the record, exactly. mac: the row's seal.
+            fragment: the record, exactly; NULL for a long one, which is in `long`. mac: the row's seal.
+long        long fragments, by id: a page of `memories` would hold too little else.
+texts       a view: `memories` with the long fragments in their places.
 store       id: which integrity key seals it. changes: the change counter. sequence: the highest id given.
             records: sum of all copies. plain: whether the fragments, each once and by key, are the blob; else
             some occur more than once, or may have keys that were cut at the same place. nonce, total, mac:
@@ -14,15 +16,17 @@ root        the root of the state with that change counter, sealed: what answers
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+import time
 from typing import TYPE_CHECKING
 
 from mycelium_sdk.backends.local import derived
 from mycelium_sdk.backends.local.seals import Head
 from mycelium_sdk.errors import BackendError, ForeignFile, NewerFile
-from mycelium_sdk.files import file_errors, require_private
+from mycelium_sdk.files import require_private
 
 if TYPE_CHECKING:
-    import sqlite3
     from pathlib import Path
 
     from mycelium_sdk.backends.local.seals import Sealers
@@ -37,32 +41,56 @@ _TRUTH = (
         nonce BLOB NOT NULL, total BLOB NOT NULL, mac BLOB NOT NULL)""",
     """CREATE TABLE memories(
         key BLOB PRIMARY KEY, id INTEGER NOT NULL UNIQUE, identity BLOB, copies INTEGER NOT NULL,
-        session TEXT, time REAL, mac BLOB NOT NULL, fragment TEXT NOT NULL) WITHOUT ROWID""",
+        session TEXT, time REAL, mac BLOB NOT NULL, fragment TEXT) WITHOUT ROWID""",
+    "CREATE TABLE long(id INTEGER PRIMARY KEY, fragment TEXT NOT NULL)",
+    """CREATE VIEW texts AS SELECT m.id, m.key, m.identity, m.copies, m.session, m.time, m.mac,
+        coalesce(m.fragment, (SELECT l.fragment FROM long l WHERE l.id = m.id)) AS fragment
+        FROM memories m""",
     "CREATE INDEX memories_identity ON memories(identity) WHERE identity IS NOT NULL",
     """CREATE TABLE root(
         one INTEGER PRIMARY KEY CHECK (one = 1), changes INTEGER NOT NULL, root BLOB NOT NULL,
         mac BLOB NOT NULL)""",
 )
 
-_MAGIC = b"SQLite format 3\x00"
+
+_LOOKS = 10
+_BETWEEN_LOOKS = 0.02
 
 
 def check_file(path: Path) -> None:
-    """Refuse a file that is not a memory file of a version that is known, without opening it as a database.
+    """Refuse a file that is not a memory file of a version that is known, without changing anything.
 
     A memory file gets its application id in its first transaction, in rollback mode, so a file that is not
-    empty has it in its header even if the process that made it was killed.
+    empty has it in its header even if the process that made it was killed. The header is read by SQLite,
+    without a lock: to open the file in any other way, and close it, would let go of every lock that this
+    process holds on it (POSIX), and the writes of others would be lost.
     """
     require_private(path)
-    with file_errors(path, "read"), path.open("rb") as file:
-        head = file.read(100)
-    if not head:
-        return
-    if not head.startswith(_MAGIC) or int.from_bytes(head[68:72], "big") != APPLICATION_ID:
-        raise ForeignFile(
-            f"{path} is not a memory file: another program made it", hint="choose another path for the memory"
-        )
-    _check_version(path, int.from_bytes(head[60:64], "big"))
+    for _ in range(_LOOKS):
+        if path.stat().st_size == 0:
+            return
+        application, version = _header(path)
+        if application == APPLICATION_ID:
+            _check_version(path, version)
+            return
+        # Perhaps another process is just making it, and its pages are not all written.
+        time.sleep(_BETWEEN_LOOKS)
+    raise ForeignFile(
+        f"{path} is not a memory file: it is damaged, or another program made it",
+        hint="move it away, then `mycelium memory rehydrate`; or choose another path for the memory",
+    )
+
+
+def _header(path: Path) -> tuple[int | None, int]:
+    """Application id, None for what is no database, and version."""
+    address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    try:
+        with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
+            application: int = connection.execute("PRAGMA application_id").fetchone()[0]
+            version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+            return application, version
+    except sqlite3.DatabaseError:
+        return None, 0
 
 
 def prepare(connection: sqlite3.Connection, path: Path | None, owner: str, sealers: Sealers) -> None:

@@ -156,9 +156,9 @@ class Head:
 def sealed_rows(
     connection: sqlite3.Connection, condition: str = "1", parameters: tuple[object, ...] = ()
 ) -> Iterator[tuple[Stored, bytes]]:
-    """Rows of `memories` with their MACs; `condition` is SQL put together from constants."""
+    """Rows of `texts` with their MACs; `condition` is SQL put together from constants."""
     rows = connection.execute(
-        f"SELECT {STORED}, mac FROM memories WHERE {condition}",  # noqa: S608 - constants
+        f"SELECT {STORED}, mac FROM texts WHERE {condition}",  # noqa: S608 - constants
         parameters,
     )
     for row in rows:

@@ -59,8 +59,9 @@ class Cache(dict[tuple[int, int], Entries]):
     def keep(self, segments: Iterable[Segment]) -> None:
         """Drop those of other segments."""
         present = {(segment.id, segment.documents) for segment in segments}
-        for known in [known for known in self if known not in present]:
-            self.pop(known, None)
+        for known in list(self):  # a copy, since other threads read at the same time
+            if known not in present:
+                self.pop(known, None)
 
 
 class Index:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -19,30 +18,32 @@ from mycelium_sdk.backends.base import (
     BaseBackend,
     Context,
     Imported,
-    IntegrityReport,
     Progress,
     Query,
     Selection,
     Snapshot,
     Stats,
 )
-from mycelium_sdk.backends.local import rootcache, writing
+from mycelium_sdk.backends.local import writing
 from mycelium_sdk.backends.local.connections import Connections
 from mycelium_sdk.backends.local.keys import Keys
 from mycelium_sdk.backends.local.rows import row_of
 from mycelium_sdk.backends.local.seals import Sealers, genuine
-from mycelium_sdk.backends.local.view import View
-from mycelium_sdk.errors import InputError, StoreLocked
+from mycelium_sdk.errors import BackendError, InputError, StoreLocked, Tampered
 from mycelium_sdk.files import ensure_private_folder
 from mycelium_sdk.home import Home
 from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES, Record
 from mycelium_sdk.stored import StoredRecord
 
 if TYPE_CHECKING:
-    from mycelium_sdk.embedders.base import Embed, Embedder
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from mycelium_sdk.backends.integrity import IntegrityReport
     from mycelium_sdk.backends.local.search import Search
     from mycelium_sdk.backends.local.vectors import Vectors
+    from mycelium_sdk.backends.local.view import View
     from mycelium_sdk.backends.scoring import Candidates
+    from mycelium_sdk.embedders.base import Embed, Embedder
 
 Durability = Literal["power", "process"]
 """What a write outlives once it is acknowledged: a power cut, or the end of the process only."""
@@ -113,6 +114,9 @@ class LocalVectorBackend(BaseBackend):
 
     @contextlib.contextmanager
     def _viewing(self) -> Iterator[View]:
+        # Imported where they are needed: remembering is quick to start.
+        from mycelium_sdk.backends.local.view import View
+
         with (
             self._connections.viewing() as connection,
             contextlib.closing(View(connection, self._sealers)) as view,
@@ -155,23 +159,30 @@ class LocalVectorBackend(BaseBackend):
             with self._connections.writing() as connection:
                 return writing.remove(connection, self._sealers, selection)
         with self._connections.exclusive() as connection:
+            # Even if the rewrite below cannot be made, or the machine stops before it.
             connection.execute("PRAGMA secure_delete = ON")
             with self._connections.transaction(connection):
                 removed = writing.remove(connection, self._sealers, selection)
             try:
                 self._connections.scrub(connection)
-            except StoreLocked as cause:
-                raise StoreLocked(
-                    "the memory is forgotten, but another process still reads an older state, so that a copy"
-                    " of the text remains in the store's log",
-                    hint="forget it again, securely, when the other process is done",
+            except BackendError as cause:
+                kind = StoreLocked if isinstance(cause, StoreLocked) else BackendError
+                raise kind(
+                    "the memory is forgotten, but a copy of the text remains in the store's files:"
+                    f" {cause.message}",
+                    hint="forget it again, securely, when that is mended",
                 ) from cause
         return removed
 
     def check(self, progress: Progress | None = None) -> IntegrityReport:
         """See `BaseBackend.check`."""
-        with self._viewing() as view:
-            return view.check(progress)
+        try:
+            with self._viewing() as view:
+                return view.check(progress)
+        except Tampered as error:  # not even readable
+            from mycelium_sdk.backends.integrity import Integrity, IntegrityReport
+
+            return IntegrityReport(Integrity.BROKEN, 0, (error.message,))
 
     def adopt(self, root: bytes, progress: Progress | None = None) -> None:
         """See `BaseBackend.adopt`."""
@@ -182,19 +193,21 @@ class LocalVectorBackend(BaseBackend):
 
     def known_root(self) -> bytes | None:
         """See `BaseBackend.known_root`; a large store's root is kept in its file."""
+        from mycelium_sdk.backends.local import rootcache
+
         return super().known_root() or rootcache.find(self._connections, self._sealers)
 
     def keep_root(self, changes: int, root: bytes) -> None:
         """See `BaseBackend.keep_root`."""
+        from mycelium_sdk.backends.local import rootcache
+
         super().keep_root(changes, root)
         rootcache.keep(self._connections, self._sealers, changes, root)
 
     def candidates(self, query: Query, limit: int) -> Candidates:
         """See `Backend.candidates`."""
+        self.prepare()
         search, vectors = self._searching()
-        search.refresh()
-        if vectors is not None:
-            vectors.refresh()
         with self._connections.reading() as connection:
             similarity = None if vectors is None else partial(vectors.similar, connection, query)
             return search.find(connection, query, limit, similarity)
@@ -207,6 +220,13 @@ class LocalVectorBackend(BaseBackend):
         return [
             StoredRecord(str(row.id), row.fragment, row.copies, row.id, row.session, row.time) for row in rows
         ]
+
+    def prepare(self) -> None:
+        """Do now what the next recall would have to do first: index and embed what is not yet."""
+        search, vectors = self._searching()
+        search.refresh()
+        if vectors is not None:
+            vectors.refresh()
 
     def stats(self) -> Stats:
         """See `Backend.stats`."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mycelium_sdk.backends.local import schema
 from mycelium_sdk.backends.local.rows import Stored, alike, row_again
 from mycelium_sdk.backends.local.seals import Head, edited
-from mycelium_sdk.backends.local.writing import INSERT
+from mycelium_sdk.backends.local.writing import insert
 
 if TYPE_CHECKING:
     import sqlite3
@@ -51,7 +51,7 @@ def _from_1(connection: sqlite3.Connection, sealers: Sealers) -> None:
     sealer = sealers.of(head.store)
     tags: list[tuple[str, int]] = []
 
-    def rows() -> Iterator[tuple[object, ...]]:
+    def rows() -> Iterator[Stored]:
         last = b""
         for number, fragment, copies, session, time in connection.execute(
             "SELECT id, fragment, copies, session, time FROM memories_1 ORDER BY order_key"
@@ -64,13 +64,11 @@ def _from_1(connection: sqlite3.Connection, sealers: Sealers) -> None:
             if copies > 1 or alike(last, row.key):
                 head.plain = 0
             last = row.key
-            mac, share = sealer.row(stored)
-            head.total ^= share
             head.records += copies
             tags.extend((tag, number) for tag in row.tags)
-            yield (*stored, mac)
+            yield stored
 
-    connection.executemany(INSERT, rows())
+    insert(connection, sealer, head, rows())
     connection.executemany("INSERT INTO tags VALUES (?, ?)", tags)
     connection.execute("INSERT INTO sessions SELECT session, id FROM memories WHERE session IS NOT NULL")
     head.write(connection, sealer)

@@ -50,8 +50,8 @@ class Vectors:
         if not known:
             self._try(lambda connection: self._start_anew(connection, probe))
         self._save({}, probe)
-        report = Reporter(self._progress, "embedding", lambda: len(self._lacking(0, probe, _ANY_NUMBER)))
-        after = 0
+        after = self._embedded(probe)
+        report = Reporter(self._progress, "embedding", lambda: len(self._lacking(after, probe, _ANY_NUMBER)))
         while rows := self._lacking(after, probe, _EMBEDDED_TOGETHER):
             after = rows[-1][0]
             self._save(self._made(rows), probe)
@@ -76,10 +76,17 @@ class Vectors:
             table = table.with_vectors(dict(part))
         return table
 
+    def _embedded(self, probe: array.array[float]) -> int:
+        """The id up to which all are embedded: it is done in the order of ids."""
+        with self._connections.reading() as connection:
+            if not self._is_ours(connection, probe):
+                return 0
+            return int(connection.execute("SELECT coalesce(max(id), 0) FROM vectors").fetchone()[0])
+
     def _lacking(self, after: int, probe: array.array[float], most: int) -> list[tuple[int, str]]:
         with self._connections.reading() as connection:
             rows = connection.execute(
-                "SELECT m.id, m.fragment FROM memories m LEFT JOIN vectors v ON v.id = m.id AND ?"
+                "SELECT m.id, m.fragment FROM texts m LEFT JOIN vectors v ON v.id = m.id AND ?"
                 " WHERE m.id > ? AND v.id IS NULL ORDER BY m.id",
                 (self._is_ours(connection, probe), after),
             )
@@ -130,12 +137,7 @@ class Vectors:
         return dot(probe, _floats(row[1])) >= _SAME
 
     def _name(self, probe: array.array[float]) -> str:
-        name, dimension, revision = self._embedder.identity
-        if dimension not in {None, len(probe)}:
-            raise BackendError(
-                f"the embedder says that it gives {dimension} dimensions, and gives {len(probe)}",
-                hint="look at its `identity`",
-            )
+        name, _, revision = self._embedder.identity
         return "/".join(filter(None, (name, revision, str(len(probe)))))
 
     def _probed(self) -> array.array[float]:
@@ -143,6 +145,12 @@ class Vectors:
             (probe,) = self._vectors([_PROBE])
             if not any(probe):
                 raise BackendError("the embedder gives a zero vector", hint="look at what `embed` returns")
+            said = self._embedder.identity.dimension
+            if said not in {None, len(probe)}:
+                raise BackendError(
+                    f"the embedder says that it gives {said} dimensions, and gives {len(probe)}",
+                    hint="look at its `identity`",
+                )
             self._probe = probe
         return self._probe
 

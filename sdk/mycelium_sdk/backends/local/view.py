@@ -9,7 +9,7 @@ import itertools
 import operator
 from typing import TYPE_CHECKING, Any
 
-from mycelium_sdk.backends.base import Integrity, IntegrityReport
+from mycelium_sdk.backends.integrity import Integrity, IntegrityReport
 from mycelium_sdk.backends.local import writing
 from mycelium_sdk.backends.local.rows import PREFIX_BYTES, full_key
 from mycelium_sdk.backends.local.seals import Head, sealed_rows
@@ -48,7 +48,7 @@ class View:
     def fragments(self) -> Iterator[tuple[str, int]]:
         """See `Snapshot.fragments`. Raises `Tampered` for what no store writes."""
         if self._connection.execute("SELECT plain FROM store").fetchone()[0]:
-            rows = self._rows("SELECT fragment FROM memories ORDER BY key")
+            rows = self._rows("SELECT fragment FROM texts ORDER BY key")
             for batch in _fetched(rows, column=0):
                 yield _joined([text for (text,) in batch]), 1
             return
@@ -107,7 +107,7 @@ class View:
     def _batches(self, columns: str) -> Iterator[list[tuple[Any, ...]]]:
         """Rows of `columns`, after what says which begin alike, in canonical order. The first of `columns` is
         the fragment."""
-        rows = self._rows(f"SELECT {_ALIKE}, {columns} FROM memories ORDER BY key")
+        rows = self._rows(f"SELECT {_ALIKE}, {columns} FROM texts ORDER BY key")
         held: list[tuple[Any, ...]] = []  # rows that begin alike, and perhaps like the next
         for fetched in _fetched(rows, column=1):
             batch = held + fetched
@@ -143,7 +143,7 @@ class View:
     def _sorted_by_sqlite(self, prefix: bytes, columns: str) -> Iterator[list[tuple[Any, ...]]]:
         """All that begin with the prefix, where they are too many for memory."""
         rows = self._rows(
-            f"SELECT NULL, {columns} FROM memories WHERE key > ? AND key < ? ORDER BY full_key(fragment)",
+            f"SELECT NULL, {columns} FROM texts WHERE key > ? AND key < ? ORDER BY full_key(fragment)",
             prefix,
             prefix + b"\xff" * PREFIX_BYTES,
         )

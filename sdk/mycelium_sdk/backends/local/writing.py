@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from mycelium_sdk.backends.base import Addition, Selection, Stats
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
     from mycelium_sdk.backends.local.seals import Sealer, Sealers
 
 _KNOWN = (
-    f"SELECT {STORED}, mac FROM memories WHERE key = ?1"  # noqa: S608 - constants
-    f" UNION ALL SELECT {STORED}, mac FROM memories WHERE identity = ?1 ORDER BY 1 LIMIT 1"
+    f"SELECT {STORED}, mac FROM texts WHERE key = ?1"  # noqa: S608 - constants
+    f" UNION ALL SELECT {STORED}, mac FROM texts WHERE identity = ?1 ORDER BY 1 LIMIT 1"
 )
-INSERT = (
-    "INSERT INTO memories(id, key, identity, copies, session, time, fragment, mac)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_LONG = 800
+"""Longer fragments would not fit into a page of `memories` with others, and take a page more each."""
+
+_INSERTED_TOGETHER = 1000
 
 
 def stats(connection: sqlite3.Connection) -> Stats:
@@ -88,6 +89,7 @@ def remove(connection: sqlite3.Connection, sealers: Sealers, selection: Selectio
         [(stored.session, stored.id) for stored, _ in doomed if stored.session is not None],
     )
     connection.executemany("DELETE FROM memories WHERE key = ?", [(stored.key,) for stored, _ in doomed])
+    connection.executemany("DELETE FROM long WHERE id = ?", [(stored.id,) for stored, _ in doomed])
     records = sum(stored.copies for stored, _ in doomed)
     head.changes += len(doomed)
     head.records -= records
@@ -95,11 +97,38 @@ def remove(connection: sqlite3.Connection, sealers: Sealers, selection: Selectio
     return records
 
 
+def insert(connection: sqlite3.Connection, sealer: Sealer, head: Head, rows: Iterable[Stored]) -> None:
+    """Insert memories that are not there, sealed, and add them to the head's total."""
+    source = iter(rows)
+    while batch := list(itertools.islice(source, _INSERTED_TOGETHER)):
+        sealed: list[tuple[object, ...]] = []
+        long: list[tuple[int, str]] = []
+        for stored in batch:
+            mac, share = sealer.row(stored)
+            head.total ^= share
+            if len(stored.fragment) > _LONG:
+                long.append((stored.id, stored.fragment))
+                sealed.append((*stored[:-1], None, mac))
+            else:
+                sealed.append((*stored, mac))
+        connection.executemany(
+            f"INSERT INTO memories({STORED}, mac) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constants
+            sealed,
+        )
+        connection.executemany("INSERT OR REPLACE INTO long VALUES (?, ?)", long)
+
+
 def start_anew(head: Head, sealers: Sealers) -> Sealer:
     """A sealer for what replaces everything: the store's own if its key is here, else a new one."""
     if sealers.keys.find(head.store) is None:
         head.store = sealers.keys.make()
     return sealers.of(head.store)
+
+
+def empty(connection: sqlite3.Connection) -> int:
+    """Delete every row; how many memories those were."""
+    connection.execute("DELETE FROM long")
+    return connection.execute("DELETE FROM memories").rowcount
 
 
 def _clear(connection: sqlite3.Connection, sealers: Sealers) -> int:
@@ -112,7 +141,7 @@ def _clear(connection: sqlite3.Connection, sealers: Sealers) -> int:
     if not written and sealers.keys.find(head.store) is not None:
         return 0
     derived.empty(connection)
-    connection.execute("DELETE FROM memories")
+    empty(connection)
     head.changes += written
     head.records, head.plain = 0, 1
     head.write(connection, start_anew(head, sealers))
@@ -147,12 +176,7 @@ def _insert(
     fresh.sort(key=lambda pair: pair[0].key)
     if head.plain and _any_alike(connection, head, [stored.key for stored, _ in fresh]):
         head.plain = 0
-    rows = []
-    for stored, _ in fresh:
-        mac, share = sealer.row(stored)
-        head.total ^= share
-        rows.append((*stored, mac))
-    connection.executemany(INSERT, rows)
+    insert(connection, sealer, head, (stored for stored, _ in fresh))
     connection.executemany(
         "INSERT OR IGNORE INTO tags VALUES (?, ?)",
         sorted((tag, stored.id) for stored, row in fresh for tag in row.tags),
