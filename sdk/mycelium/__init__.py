@@ -8,7 +8,6 @@ from mycelium_sdk._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from mycelium_sdk.context import AgentContext
-
     from mycelium_sdk.errors import MyceliumError
     from mycelium_sdk.memory.agent_memory import AgentMemory
     from mycelium_sdk.memory.async_memory import AsyncAgentMemory

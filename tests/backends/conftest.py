@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.backends.tampering import fill
 
 from mycelium_sdk.backends.local import LocalVectorBackend
+from tests.backends.tampering import fill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

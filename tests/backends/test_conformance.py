@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.backends.minimal import ListBackend
 
 from mycelium_sdk.backends.local import LocalVectorBackend
 from mycelium_sdk.testing.backend_conformance import BackendConformance
+from tests.backends.minimal import ListBackend
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.backends.tampering import ROW_EDITS, TEXTS, edit, fill, recall_all
 
 from mycelium_sdk import canonical
 from mycelium_sdk.backends.integrity import Integrity
@@ -19,6 +18,7 @@ from mycelium_sdk.backends.local import LocalVectorBackend
 from mycelium_sdk.backends.local.rows import row_of
 from mycelium_sdk.errors import MyceliumError, Tampered
 from mycelium_sdk.records import Record
+from tests.backends.tampering import ROW_EDITS, TEXTS, edit, fill, recall_all
 
 if TYPE_CHECKING:
     from pathlib import Path

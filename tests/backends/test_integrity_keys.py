@@ -9,13 +9,13 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.backends.tampering import ROW_EDITS, edit, fill, recall_all
 
 from mycelium_sdk import canonical
 from mycelium_sdk.backends.integrity import Integrity
 from mycelium_sdk.backends.local import LocalVectorBackend
 from mycelium_sdk.errors import BackendError, IntegrityKeyMissing, Tampered
 from mycelium_sdk.records import Record
+from tests.backends.tampering import ROW_EDITS, edit, fill, recall_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable

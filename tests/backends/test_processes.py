@@ -9,13 +9,13 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.backends.programs import start
 
 from mycelium_sdk import canonical
 from mycelium_sdk.backends.integrity import Integrity
 from mycelium_sdk.backends.local import LocalVectorBackend
 from mycelium_sdk.errors import StoreLocked
 from mycelium_sdk.records import Record
+from tests.backends.programs import start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

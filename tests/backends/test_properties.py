@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.backends.index_checks import check_index
 
 from mycelium_sdk import canonical
 from mycelium_sdk.backends.local import LocalVectorBackend, search
 from mycelium_sdk.backends.text import query_terms, terms
 from mycelium_sdk.records import Record
+from tests.backends.index_checks import check_index
 
 if TYPE_CHECKING:
     import random

@@ -9,9 +9,9 @@ import statistics
 from typing import TYPE_CHECKING
 
 import pytest
+
 from benchmarks.conversations import Conversation, Memory, Question, own_conversation
 from benchmarks.recall_quality import Answer, answers, contents, fts5, hashed, ours, plain, scores
-
 from mycelium_sdk.backends.local import LocalVectorBackend, search
 from mycelium_sdk.backends.text import query_terms, terms
 

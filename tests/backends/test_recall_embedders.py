@@ -12,9 +12,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from benchmarks.conversations import own_conversation
 from benchmarks.recall_quality import answers, contents, scores
-
 from mycelium_sdk.backends.local import LocalVectorBackend, progress, similar
 from mycelium_sdk.embedders import Embedder, Identity, MiniLM
 from mycelium_sdk.embedders.base import as_embedder

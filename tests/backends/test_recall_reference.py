@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.backends.index_checks import check_index
 
 from mycelium_sdk.backends.arguments import checked_query
 from mycelium_sdk.backends.local import LocalVectorBackend, indexing, lookup, search
 from mycelium_sdk.backends.scoring import rank
 from mycelium_sdk.testing import reference
+from tests.backends.index_checks import check_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.backends.index_checks import check_index, indexed, segments
 
 from mycelium_sdk.backends.local import LocalVectorBackend, documents, indexing, progress, search
 from mycelium_sdk.backends.local import segments as segments_module
 from mycelium_sdk.backends.local.search import TAIL
 from mycelium_sdk.backends.text import terms
+from tests.backends.index_checks import check_index, indexed, segments
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.backends.programs import start
 
 from mycelium_sdk.backends.integrity import Integrity
 from mycelium_sdk.backends.local import LocalVectorBackend, schema
 from mycelium_sdk.errors import ForeignFile, Tampered
+from tests.backends.programs import start
 
 VERSION_1 = Path(__file__).with_name("version_1.db.gz")
 """Made by the code of version 1: an imported blob with every oddity, memories with tags and sessions, some

@@ -12,9 +12,9 @@ from mycelium_sdk.errors import WrongDomain
 
 if TYPE_CHECKING:
     from stellar_sdk import Keypair
-    from tests.chain.conftest import FakeClock, FakeServer
 
     from mycelium_sdk.chain.rpc import RpcChain
+    from tests.chain.conftest import FakeClock, FakeServer
 
 KEY = operations.instance_key(StrKey.encode_contract(bytes(range(32))))
 WORK = operations.invoke(StrKey.encode_contract(bytes(range(32))), "set_anchor", [])

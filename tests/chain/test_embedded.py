@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.chain.conftest import FakeClock
-
     from mycelium_localnet.rows import Submission
+    from tests.chain.conftest import FakeClock
 
 ROOT = bytes(31) + b"\x01"
 

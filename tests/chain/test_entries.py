@@ -12,9 +12,9 @@ from mycelium_sdk.chain.base import EXPIRING_WITHIN, EntryStatus
 
 if TYPE_CHECKING:
     from stellar_sdk.client.response import Response
-    from tests.chain.conftest import FakeServer, Replies
 
     from mycelium_sdk.chain.rpc import RpcChain
+    from tests.chain.conftest import FakeServer, Replies
 
 CONTRACT = StrKey.encode_contract(bytes(range(32)))
 KEY = operations.data_key(CONTRACT, scval.to_symbol("entry"))

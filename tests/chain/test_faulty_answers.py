@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from stellar_sdk import Keypair, StrKey, xdr
 from stellar_sdk.client.response import Response
-from tests.chain.faulty import OWNER, Scene, open_scene, root
 
 from mycelium_localnet import IN_PROCESS_URL, Chain, InProcessClient
 from mycelium_localnet.faults import kinds as localnet_kinds
@@ -22,6 +21,7 @@ from mycelium_sdk.errors import (
     InputError,
 )
 from mycelium_sdk.testing.faults import KINDS, FaultyClient
+from tests.chain.faulty import OWNER, Scene, open_scene, root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,6 @@ import pytest
 import stellar_sdk.exceptions
 from stellar_sdk import Keypair, SorobanServer
 from stellar_sdk.soroban_rpc import GetTransactionStatus, SendTransactionStatus
-from tests.chain.faulty import OWNER, SIGNER, Scene, open_scene
 
 from mycelium_localnet import IN_PROCESS_URL
 from mycelium_sdk.chain.base import TransactionStatus
@@ -23,6 +22,7 @@ from mycelium_sdk.errors import (
     Unsettled,
 )
 from mycelium_sdk.verdicts import Verdict
+from tests.chain.faulty import OWNER, SIGNER, Scene, open_scene
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

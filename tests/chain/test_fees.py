@@ -17,6 +17,7 @@ from mycelium_sdk.errors import ChainError, ChainUnavailable
 if TYPE_CHECKING:
     from stellar_sdk import Keypair
     from stellar_sdk.client.response import Response
+
     from tests.chain.conftest import FakeClock, FakeServer, Replies, Reply
 
 CONTRACT = StrKey.encode_contract(bytes(range(32)))

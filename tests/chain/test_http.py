@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stellar_sdk import StrKey
-from tests.chain.sockets import make_certificate
 
 from mycelium_sdk.chain import operations
 from mycelium_sdk.chain.http_client import REQUEST_SECONDS, HttpClient
@@ -20,6 +19,7 @@ from mycelium_sdk.chain.retry import RetryPolicy
 from mycelium_sdk.chain.rpc import RpcChain
 from mycelium_sdk.errors import ChainError, ChainUnavailable, Unsettled
 from mycelium_sdk.verdicts import Verdict
+from tests.chain.sockets import make_certificate
 
 if TYPE_CHECKING:
     import ssl
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from stellar_sdk import Keypair
     from stellar_sdk.client.response import Response
+
     from tests.chain.conftest import FakeClock, FakeServer, Replies
 
 WORK = operations.invoke(StrKey.encode_contract(bytes(range(32))), "set_anchor", [])

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 import requests.exceptions
 import stellar_sdk.exceptions
-from tests.chain.sockets import Listening, Visit, http_answer, make_certificate
 
 from mycelium_sdk.chain.http_client import MAX_ANSWER_BYTES, REQUEST_SECONDS, HttpClient
 from mycelium_sdk.chain.retry import RetryPolicy
 from mycelium_sdk.chain.rpc import RpcChain
 from mycelium_sdk.chain.transport import Transport
 from mycelium_sdk.errors import ChainError, ChainUnavailable, MyceliumError
+from tests.chain.sockets import Listening, Visit, http_answer, make_certificate
 
 if TYPE_CHECKING:
     import ssl

@@ -16,9 +16,9 @@ from mycelium_sdk.errors import ChainError, ChainUnavailable
 
 if TYPE_CHECKING:
     from stellar_sdk import Keypair
-    from tests.chain.conftest import FakeServer, Replies, Reply
 
     from mycelium_sdk.chain.rpc import RpcChain
+    from tests.chain.conftest import FakeServer, Replies, Reply
 
 WORK = operations.invoke(StrKey.encode_contract(bytes(range(32))), "set_anchor", [])
 REFUSING_STATUSES = (400, 401, 403, 404, 405, 413, 415)

@@ -16,9 +16,9 @@ from mycelium_sdk.errors import ChainUnavailable, TransactionFailed, Unsettled
 if TYPE_CHECKING:
     from stellar_sdk import Keypair
     from stellar_sdk.client.response import Response
-    from tests.chain.conftest import FakeClock, FakeServer, Replies, Reply
 
     from mycelium_sdk.chain.rpc import RpcChain
+    from tests.chain.conftest import FakeClock, FakeServer, Replies, Reply
 
 WORK = operations.invoke(StrKey.encode_contract(bytes(range(32))), "set_anchor", [])
 SIGNED_AT = 100  # the scripted server's latest ledger before anything is sent

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from stellar_sdk import StrKey
-from tests.chain.conftest import PASSPHRASE, SIGNER, URL, FakeClock, FakeServer, result
 
 from mycelium_sdk.chain import operations
 from mycelium_sdk.chain.retry import RetryPolicy
 from mycelium_sdk.chain.rpc import RpcChain
 from mycelium_sdk.errors import MyceliumError, Unsettled
+from tests.chain.conftest import PASSPHRASE, SIGNER, URL, FakeClock, FakeServer, result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stellar_sdk.client.response import Response
+
     from tests.chain.conftest import Reply
 
 WORK = operations.invoke(StrKey.encode_contract(bytes(range(32))), "set_anchor", [])

@@ -25,10 +25,10 @@ from mycelium_sdk.verdicts import Verdict
 if TYPE_CHECKING:
     from stellar_sdk import Keypair
     from stellar_sdk.client.response import Response
-    from tests.chain.conftest import FakeClock, FakeServer, Replies, Reply
 
     from mycelium_sdk.chain.base import SignedTransaction
     from mycelium_sdk.chain.rpc import RpcChain
+    from tests.chain.conftest import FakeClock, FakeServer, Replies, Reply
 
 CONTRACT = StrKey.encode_contract(bytes(range(32)))
 WORK = operations.invoke(CONTRACT, "set_anchor", [])

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from stellar_sdk import Keypair
     from stellar_sdk.client.response import Response
-    from tests.chain.conftest import FakeClock, FakeServer, Replies
 
     from mycelium_sdk.chain.rpc import RpcChain
+    from tests.chain.conftest import FakeClock, FakeServer, Replies
 
 CONTRACT = StrKey.encode_contract(bytes(range(32)))
 WORK = operations.invoke(CONTRACT, "set_anchor", [])

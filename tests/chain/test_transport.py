@@ -22,9 +22,8 @@ from mycelium_sdk.errors import (
 from mycelium_sdk.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from tests.chain.conftest import FakeServer, Replies, Reply
-
     from mycelium_sdk.chain.rpc import RpcChain
+    from tests.chain.conftest import FakeServer, Replies, Reply
 
 CONTRACT = StrKey.encode_contract(bytes(range(32)))
 HTML = "<!doctype html><title>502 Bad Gateway</title>"

@@ -16,6 +16,7 @@ from mycelium_sdk.errors import ChainError
 
 if TYPE_CHECKING:
     from stellar_sdk import Keypair, TransactionEnvelope
+
     from tests.contract.conftest import Host
 
 ROOT = bytes([7]) * 32

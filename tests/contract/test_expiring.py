@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stellar_sdk import xdr
-    from tests.contract.conftest import Host
 
     from mycelium_localnet.profiles import ProfileName
     from mycelium_sdk.chain.base import SignedTransaction
+    from tests.contract.conftest import Host
 
 ROOTS = [bytes([number]) * 32 for number in range(1, 3)]
 EXPIRED = "INVOKE_HOST_FUNCTION_ENTRY_ARCHIVED"

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.contract.conftest import Host
-
     from mycelium_localnet.profiles import ProfileName
+    from tests.contract.conftest import Host
 
 ROOTS = [bytes([number]) * 32 for number in range(1, 5)]
 

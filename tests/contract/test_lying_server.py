@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from stellar_sdk import StrKey, scval, xdr
-from tests.contract.altered import AlteredClient
 
 from mycelium_localnet import IN_PROCESS_URL
 from mycelium_sdk.chain import operations
@@ -19,14 +18,14 @@ from mycelium_sdk.chain.retry import Pace, RetryPolicy
 from mycelium_sdk.chain.rpc import RpcChain
 from mycelium_sdk.errors import ChainError, ChainUnavailable, ContractNotFound, Unsettled
 from mycelium_sdk.networks import STANDALONE_PASSPHRASE
+from tests.contract.altered import AlteredClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.contract.conftest import Host
-
     from mycelium_sdk.chain.anchors import Anchor
+    from tests.contract.conftest import Host
 
 ROOTS = [bytes([number]) * 32 for number in range(1, 5)]
 

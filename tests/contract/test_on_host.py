@@ -16,11 +16,10 @@ from mycelium_sdk.errors import ChainError, ContractFailed, InputError, VersionC
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.contract.conftest import Host
-
     from mycelium_localnet.profiles import ProfileName
     from mycelium_sdk.chain.anchors import Anchor
     from mycelium_sdk.chain.base import EntryState, SignedTransaction
+    from tests.contract.conftest import Host
 
 ROOTS = [hashlib.sha256(bytes([number])).digest() for number in range(5)]
 DAY = 17_280  # ledgers of 5 seconds

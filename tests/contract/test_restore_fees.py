@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.contract.conftest import Host
-
     from mycelium_localnet.profiles import ProfileName
     from mycelium_sdk.chain.base import SignedTransaction
+    from tests.contract.conftest import Host
 
 EACH = 6_250  # stroops for an entry read from disk, in protocol 28's settings
 ROOT = bytes(31) + b"\x01"

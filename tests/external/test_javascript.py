@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.localnet.server.process import serving
 
 from mycelium_localnet import Chain
+from tests.localnet.server.process import serving
 
 FOLDER = Path(__file__).parent
 VERSION = "15.1.0"

@@ -7,9 +7,9 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 import pytest
+
 from benchmarks.conversations import own_conversation
 from benchmarks.recall_quality import answers, contents, scores
-
 from mycelium_sdk.backends.local import LocalVectorBackend
 from mycelium_sdk.embedders import MiniLM
 

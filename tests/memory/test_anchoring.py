@@ -17,9 +17,8 @@ from mycelium_sdk.steps import Step, observed
 from mycelium_sdk.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from tests.memory.conftest import World
-
     from mycelium_sdk.memory import AgentMemory
+    from tests.memory.conftest import World
 
 
 def test_versions_count_from_one_also_when_nothing_changed(world: World) -> None:

@@ -15,9 +15,8 @@ from mycelium_sdk.errors import ChainUnavailable, Fork, WrongDomain
 from mycelium_sdk.memory.cross_check import MAX_LAG_SECONDS, Statement, require_agreement
 
 if TYPE_CHECKING:
-    from tests.memory.conftest import World
-
     from mycelium_sdk.chain.rpc import RpcChain
+    from tests.memory.conftest import World
 
 
 def anchor(version: int, root: int | None = None) -> Anchor:

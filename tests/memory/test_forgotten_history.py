@@ -12,11 +12,10 @@ from mycelium_sdk.errors import Unsettled, VersionConflict
 from mycelium_sdk.state import StateStore
 
 if TYPE_CHECKING:
-    from tests.memory.conftest import World
-
     from mycelium_sdk.chain.base import SignedTransaction
     from mycelium_sdk.memory import AgentMemory
     from mycelium_sdk.state import ChainKey, Intent
+    from tests.memory.conftest import World
 
 RETENTION = 120_960  # ledgers, and the eight days below are longer than a transaction is valid
 

@@ -24,9 +24,8 @@ from mycelium_sdk.records import Record
 from mycelium_sdk.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from tests.memory.conftest import World
-
     from mycelium_sdk.memory import AgentMemory
+    from tests.memory.conftest import World
 
 OTHER_OWNER = "GAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAWHF"
 

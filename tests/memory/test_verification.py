@@ -14,9 +14,8 @@ from mycelium_sdk.errors import ChainReset, ChainUnavailable, Rollback, Tampered
 from mycelium_sdk.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from tests.memory.conftest import World
-
     from mycelium_sdk.memory import AgentMemory
+    from tests.memory.conftest import World
 
 
 def anchored(world: World, name: str = "a") -> AgentMemory:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stellar_sdk import scval
-from tests.localnet.ledger.conftest import PROBE
-from tests.localnet.ledger.lab import Lab, create, keypair
 
 from mycelium_localnet import Chain
+from tests.localnet.ledger.conftest import PROBE
+from tests.localnet.ledger.lab import Lab, create, keypair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,10 +6,10 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.localnet.ledger.lab import CODES, Lab, create, keypair
 
 from mycelium_localnet import Chain, errors
 from mycelium_localnet.clock import FROZEN_START
+from tests.localnet.ledger.lab import CODES, Lab, create, keypair
 
 if TYPE_CHECKING:
     from pathlib import Path

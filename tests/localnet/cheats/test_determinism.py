@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.localnet.cheats.conftest import live
-from tests.localnet.ledger.lab import Lab, create, keypair
-
 from mycelium_localnet import Chain
 from mycelium_localnet.clock import FROZEN_START
+from tests.localnet.cheats.conftest import live
+from tests.localnet.ledger.lab import Lab, create, keypair
 
 if TYPE_CHECKING:
     from mycelium_localnet.ledger import LedgerRow

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stellar_sdk import scval
-from tests.localnet.cheats.conftest import live, seen
-from tests.localnet.ledger.lab import Lab, create, keypair
-from tests.localnet.ledger.test_headers import check_chained
-from tests.localnet.server.process import serving
 
 from mycelium_localnet import IN_PROCESS_URL, Chain, Dispatcher, InProcessClient, errors
 from mycelium_localnet.cheats.dumps import _TABLES, VERSION
 from mycelium_localnet.rpc.limits import MAXIMUM_BODY, MAXIMUM_LOAD, fits
 from mycelium_localnet.schema import pack_list
+from tests.localnet.cheats.conftest import live, seen
+from tests.localnet.ledger.lab import Lab, create, keypair
+from tests.localnet.ledger.test_headers import check_chained
+from tests.localnet.server.process import serving
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stellar_sdk import Keypair, SorobanServer, xdr
-from tests.localnet.ledger.lab import CODES, Lab, create, keypair
-from tests.localnet.ledger.test_headers import check_chained
 
 from mycelium_localnet import IN_PROCESS_URL, Chain, InProcessClient, errors
 from mycelium_localnet.cheats.named import NAMES
+from tests.localnet.ledger.lab import CODES, Lab, create, keypair
+from tests.localnet.ledger.test_headers import check_chained
 
 if TYPE_CHECKING:
     from pathlib import Path

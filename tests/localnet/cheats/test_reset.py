@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.localnet.cheats.conftest import live
-from tests.localnet.ledger.lab import Lab, create, keypair
 
 from mycelium_localnet import Chain, Dispatcher, errors
 from mycelium_localnet.clock import FROZEN_START
+from tests.localnet.cheats.conftest import live
+from tests.localnet.ledger.lab import Lab, create, keypair
 
 if TYPE_CHECKING:
     from pathlib import Path

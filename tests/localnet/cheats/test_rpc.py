@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.localnet.ledger.lab import keypair
 
 from mycelium_localnet import Chain, Dispatcher
 from mycelium_localnet.clock import FROZEN_START
 from mycelium_localnet.errors import ChainBusyError
 from mycelium_localnet.rpc.cheats import CHEATS
+from tests.localnet.ledger.lab import keypair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

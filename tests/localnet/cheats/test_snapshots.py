@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from tests.localnet.cheats.conftest import live, seen
-from tests.localnet.ledger.lab import Lab, create, keypair
-from tests.localnet.ledger.test_headers import check_chained
 
 from mycelium_localnet import Chain, errors
 from mycelium_localnet.headers import RETENTION
 from mycelium_localnet.schema import SCHEMA_VERSION
+from tests.localnet.cheats.conftest import live, seen
+from tests.localnet.ledger.lab import Lab, create, keypair
+from tests.localnet.ledger.test_headers import check_chained
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from stellar_sdk import scval
-from tests.localnet.ledger.conftest import PROBE
-from tests.localnet.ledger.lab import Lab
 
 from mycelium_localnet import IN_PROCESS_URL, Chain, InProcessClient
+from tests.localnet.ledger.conftest import PROBE
+from tests.localnet.ledger.lab import Lab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from stellar_sdk import SorobanServer, scval, xdr
 from stellar_sdk.soroban_rpc import GetTransactionStatus, SendTransactionStatus
-from tests.localnet.faults.conftest import Door
-from tests.localnet.ledger.lab import CODES, Lab, create, keypair, operation_result, result_of
 
 from mycelium_localnet import IN_PROCESS_URL, Chain, InProcessClient
 from mycelium_localnet.errors import MalformedEnvelopeError
+from tests.localnet.faults.conftest import Door
+from tests.localnet.ledger.lab import CODES, Lab, create, keypair, operation_result, result_of
 
 ALICE = keypair("alice")
 

@@ -10,19 +10,18 @@ import pytest
 import stellar_sdk.exceptions
 from stellar_sdk import SorobanServer
 from stellar_sdk.soroban_server_async import SorobanServerAsync
-from tests.localnet.faults.conftest import FRIENDBOT_URL
-from tests.localnet.ledger.lab import create, keypair
 
 from mycelium_localnet import IN_PROCESS_URL, AsyncInProcessClient, Chain, Dispatcher
 from mycelium_localnet.errors import ChainClosedError
 from mycelium_localnet.faults.door import Reply, Trouble
+from tests.localnet.faults.conftest import FRIENDBOT_URL
+from tests.localnet.ledger.lab import create, keypair
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.localnet.faults.conftest import Door
-
     from mycelium_localnet.faults.kinds import FaultKind
+    from tests.localnet.faults.conftest import Door
 
 
 @pytest.mark.parametrize(

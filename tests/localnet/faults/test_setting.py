@@ -8,11 +8,11 @@ import sys
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
-from tests.localnet.ledger.lab import keypair
 
 from mycelium_localnet import IN_PROCESS_URL, Chain, InProcessClient, errors
 from mycelium_localnet.faults.kinds import ALL, DOOR_KINDS, FRIENDBOT, KINDS, FaultKind
 from mycelium_localnet.rpc.dispatcher import METHODS
+from tests.localnet.ledger.lab import keypair
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from stellar_sdk import SorobanServer, scval, xdr
 from stellar_sdk.exceptions import SorobanRpcErrorResponse
+
+from mycelium_localnet import IN_PROCESS_URL
 from tests.localnet.cheats.conftest import live
 from tests.localnet.ledger.lab import create, keypair, meta_of
 from tests.localnet.ledger.test_headers import check_chained
 
-from mycelium_localnet import IN_PROCESS_URL
-
 if TYPE_CHECKING:
-    from tests.localnet.faults.conftest import Door
-
     from mycelium_localnet.ledger import LedgerRow
     from mycelium_localnet.view import ReadView
+    from tests.localnet.faults.conftest import Door
 
 ALICE = keypair("alice")
 

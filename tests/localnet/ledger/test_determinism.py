@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stellar_sdk import scval
-from tests.localnet.ledger.lab import Lab, create
 
 from mycelium_localnet import Chain
+from tests.localnet.ledger.lab import Lab, create
 
 if TYPE_CHECKING:
     from mycelium_localnet.ledger import LedgerRow, TransactionRow

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from stellar_sdk import MuxedAccount, Network, TransactionBuilder
 from stellar_sdk.account import Account
 from stellar_sdk.operation import CreateAccount
-from tests.localnet.ledger.lab import create, keypair
 
 from mycelium_localnet import errors
 from mycelium_localnet.envelopes import Transaction, decode
+from tests.localnet.ledger.lab import create, keypair
 
 if TYPE_CHECKING:
     from stellar_sdk import Keypair
+
     from tests.localnet.ledger.lab import Lab
 
 PASSPHRASE = "A network"

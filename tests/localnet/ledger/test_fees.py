@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stellar_sdk import scval, xdr
+
 from tests.localnet.ledger.lab import change_call, create, keypair, meta_of, result_of, return_value
 
 if TYPE_CHECKING:
     from stellar_sdk import Keypair
-    from tests.localnet.ledger.lab import Lab
 
     from mycelium_localnet.ledger import TransactionRow
+    from tests.localnet.ledger.lab import Lab
 
 # Protocol 28's rates, in stroops, as the network publishes them.
 PER_10K_INSTRUCTIONS = 25

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stellar_sdk import Keypair, scval, xdr
-from tests.localnet.ledger.lab import create, keypair, meta_of, operation_result, result_of
 
 from mycelium_localnet import errors
+from tests.localnet.ledger.lab import create, keypair, meta_of, operation_result, result_of
 
 if TYPE_CHECKING:
     from stellar_sdk import TransactionBuilder
+
     from tests.localnet.ledger.lab import Lab
 
 _Create = xdr.CreateAccountResultCode

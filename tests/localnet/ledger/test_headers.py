@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from stellar_sdk import xdr
 from stellar_sdk.operation import CreateAccount
-from tests.localnet.ledger.lab import Lab, keypair
 
 from mycelium_localnet import Chain, errors, headers
+from tests.localnet.ledger.lab import Lab, keypair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from stellar_sdk import scval, xdr
 from stellar_sdk.operation import InvokeHostFunction
-from tests.localnet.ledger.lab import CODES, Lab, change_call, meta_of, result_of, return_value
 
 from mycelium_localnet import Chain, _native
 from mycelium_localnet.apply import invoke
+from tests.localnet.ledger.lab import CODES, Lab, change_call, meta_of, result_of, return_value
 
 if TYPE_CHECKING:
     import pytest

@@ -6,14 +6,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stellar_sdk import StrKey, scval, xdr
-from tests.localnet.ledger.lab import create, keypair, meta_of, result_of
 
 from mycelium_localnet import keys
+from tests.localnet.ledger.lab import create, keypair, meta_of, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stellar_sdk import Keypair
+
     from tests.localnet.ledger.lab import Lab
 
 _Change = xdr.LedgerEntryChangeType

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stellar_sdk import Keypair, xdr
-from tests.localnet.ledger.lab import Lab, create, keypair
-from tests.localnet.ledger.test_headers import check_chained
 
 from mycelium_localnet import Chain
+from tests.localnet.ledger.lab import Lab, create, keypair
+from tests.localnet.ledger.test_headers import check_chained
 
 if TYPE_CHECKING:
     from pathlib import Path

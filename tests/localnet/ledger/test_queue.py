@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stellar_sdk import xdr
-from tests.localnet.ledger.lab import CODES, Lab, create, keypair, result_of
 
 from mycelium_localnet import Chain, genesis
 from mycelium_localnet.clock import FROZEN_START
+from tests.localnet.ledger.lab import CODES, Lab, create, keypair, result_of
 
 if TYPE_CHECKING:
     from pathlib import Path

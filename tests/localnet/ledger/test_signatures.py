@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from stellar_sdk import SignerKey, TransactionBuilder, TransactionEnvelope, xdr
 from stellar_sdk.account import Account as SourceAccount
-from tests.localnet.ledger.lab import CODES, create, keypair, operation_code, result_of
 
 from mycelium_localnet.accounts import Account
 from mycelium_localnet.state import stored_state
+from tests.localnet.ledger.lab import CODES, create, keypair, operation_code, result_of
 
 if TYPE_CHECKING:
     from stellar_sdk import Keypair
+
     from tests.localnet.ledger.lab import Lab
 
 _Op = xdr.OperationResultCode

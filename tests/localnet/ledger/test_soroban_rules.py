@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stellar_sdk import MuxedAccount, scval, xdr
-from tests.localnet.ledger.lab import CODES, create, keypair, operation_result, result_of
 
 from mycelium_localnet.context import LedgerContext
 from mycelium_localnet.envelopes import decode_transaction
 from mycelium_localnet.headers import Header
 from mycelium_localnet.state import stored_state
 from mycelium_localnet.validation import validate
+from tests.localnet.ledger.lab import CODES, create, keypair, operation_result, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stellar_sdk import Keypair, TransactionBuilder, TransactionEnvelope
+
     from tests.localnet.ledger.lab import Lab
 
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stellar_sdk import scval, xdr
-from tests.localnet.ledger.lab import meta_of, operation_result, result_of, return_value
 
 from mycelium_localnet import _native
+from tests.localnet.ledger.lab import meta_of, operation_result, result_of, return_value
 
 if TYPE_CHECKING:
     from stellar_sdk import Keypair
-    from tests.localnet.ledger.lab import Lab
 
     from mycelium_localnet.ledger import TransactionRow
+    from tests.localnet.ledger.lab import Lab
 
 _Change = xdr.LedgerEntryChangeType
 _Code = xdr.InvokeHostFunctionResultCode

@@ -16,15 +16,16 @@ from stellar_sdk import (
 )
 from stellar_sdk.fee_bump_transaction import FeeBumpTransaction
 from stellar_sdk.operation import BumpSequence, Payment
-from tests.localnet.ledger.lab import CODES, create, keypair, operation_code, operation_result, result_of
 
 from mycelium_localnet.clock import FROZEN_START
+from tests.localnet.ledger.lab import CODES, create, keypair, operation_code, operation_result, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stellar_sdk import Keypair
     from stellar_sdk.operation import Operation
+
     from tests.localnet.ledger.lab import Lab
 
 _Op = xdr.OperationResultCode

@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.localnet.ledger.conftest import PROBE
-from tests.localnet.ledger.lab import Lab
 
 from mycelium_localnet import Chain
+from tests.localnet.ledger.conftest import PROBE
+from tests.localnet.ledger.lab import Lab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

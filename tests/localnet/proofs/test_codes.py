@@ -11,13 +11,13 @@ import pytest
 from stellar_sdk import Asset, FeeBumpTransactionEnvelope, scval, xdr
 from stellar_sdk.fee_bump_transaction import FeeBumpTransaction
 from stellar_sdk.operation import InvokeHostFunction, Payment
-from tests.localnet.ledger.lab import Lab, change_call, create, keypair
-from tests.localnet.proofs.door import result
-from tests.localnet.proofs.formulas import Formulas
 
 from mycelium_localnet import Chain
 from mycelium_localnet.clock import FROZEN_START
 from mycelium_localnet.readable import result_codes
+from tests.localnet.ledger.lab import Lab, change_call, create, keypair
+from tests.localnet.proofs.door import result
+from tests.localnet.proofs.formulas import Formulas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

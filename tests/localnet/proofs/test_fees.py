@@ -9,6 +9,10 @@ import pytest
 from stellar_sdk import scval, xdr
 from stellar_sdk.auth import authorize_entry
 from stellar_sdk.operation import InvokeHostFunction
+
+from mycelium_localnet import Chain
+from mycelium_localnet import view as view_module
+from mycelium_localnet.simulation import simulate
 from tests.localnet.ledger.lab import (
     Lab,
     change_call,
@@ -20,10 +24,6 @@ from tests.localnet.ledger.lab import (
 )
 from tests.localnet.proofs.door import result, rpc
 from tests.localnet.proofs.formulas import Formulas, Held
-
-from mycelium_localnet import Chain
-from mycelium_localnet import view as view_module
-from mycelium_localnet.simulation import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stellar_sdk import Keypair, scval, xdr
-from tests.localnet.ledger.lab import Lab, create, keypair, meta_of, return_value
-from tests.localnet.proofs.workers import OWNER, close_ledgers
 
 from mycelium_localnet import Chain
+from tests.localnet.ledger.lab import Lab, create, keypair, meta_of, return_value
+from tests.localnet.proofs.workers import OWNER, close_ledgers
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

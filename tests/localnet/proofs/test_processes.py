@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from stellar_sdk import scval, xdr
+
+from mycelium_localnet import Chain
 from tests.localnet.ledger.lab import Lab
 from tests.localnet.proofs.door import result
 from tests.localnet.proofs.workers import OWNER, submit
-
-from mycelium_localnet import Chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

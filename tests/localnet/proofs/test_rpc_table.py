@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stellar_sdk import scval, xdr
-from tests.localnet.ledger.lab import CODES, Lab, create, keypair
-from tests.localnet.proofs.door import result, rpc
-from tests.localnet.rpc import test_shapes as shapes
 
 from mycelium_localnet import Chain
 from mycelium_localnet.results import Outcome, first_operation_type, operation_refusal, operation_result
 from mycelium_localnet.rows import EventRow
 from mycelium_localnet.rpc import events
 from mycelium_localnet.rpc.dispatcher import METHODS
+from tests.localnet.ledger.lab import CODES, Lab, create, keypair
+from tests.localnet.proofs.door import result, rpc
+from tests.localnet.rpc import test_shapes as shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 from stellar_sdk import Address, scval, xdr
 from stellar_sdk.operation import InvokeHostFunction
-from tests.localnet.ledger.lab import Lab, change_call, create, keypair
-from tests.localnet.proofs.conftest import compile_contract
-from tests.localnet.proofs.door import result, rpc
 
 from mycelium_localnet import Chain
 from mycelium_localnet.calls import Call, Note
 from mycelium_localnet.errors import InvalidRequestError, MalformedEnvelopeError, UnknownTransactionError
 from mycelium_localnet.explanations import HOST_ERRORS, RESULTS
+from tests.localnet.ledger.lab import Lab, change_call, create, keypair
+from tests.localnet.proofs.conftest import compile_contract
+from tests.localnet.proofs.door import result, rpc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from stellar_sdk import SorobanServer, TransactionBuilder, scval, xdr
-from tests.localnet.ledger.lab import Lab, keypair, return_value
-from tests.localnet.proofs.door import result
 
 from mycelium_localnet import IN_PROCESS_URL, Chain, InProcessClient
+from tests.localnet.ledger.lab import Lab, keypair, return_value
+from tests.localnet.proofs.door import result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

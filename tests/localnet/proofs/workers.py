@@ -7,9 +7,9 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from stellar_sdk import scval
-from tests.localnet.ledger.lab import Lab, keypair
 
 from mycelium_localnet import Chain
+from tests.localnet.ledger.lab import Lab, keypair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from stellar_sdk import TransactionEnvelope
     from stellar_sdk.operation import Operation
+
     from tests.localnet.rpc.conftest import Net, Probe
 
 OTHER = Keypair.from_raw_ed25519_seed(b"other".ljust(32, b"."))

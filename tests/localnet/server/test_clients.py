@@ -15,9 +15,9 @@ from stellar_sdk.contract.exceptions import SimulationFailedError
 from stellar_sdk.exceptions import SorobanRpcErrorResponse
 from stellar_sdk.soroban_rpc import EventFilter, EventFilterType, GetTransactionStatus, SendTransactionStatus
 from stellar_sdk.soroban_server_async import SorobanServerAsync
-from tests.localnet.server.process import serving
 
 from mycelium_sdk.chain.artifact import memory_anchor_wasm
+from tests.localnet.server.process import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stellar_sdk import Account, TransactionEnvelope
     from stellar_sdk.contract import AssembledTransactionAsync
     from stellar_sdk.soroban_rpc import EventInfo
+
     from tests.localnet.server.process import ServerProcess
 
 NULL_ACCOUNT = "GAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAWHF"

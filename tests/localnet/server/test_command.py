@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 import pytest
-from tests.localnet.server.process import serving
 
 from mycelium_cli.commands import localnet as command
 from mycelium_cli.main import run
@@ -19,6 +18,7 @@ from mycelium_localnet import Chain
 from mycelium_localnet.clock import ClockMode
 from mycelium_localnet.profiles import PROFILES
 from mycelium_localnet.server.options import DEFAULT_HOST, DEFAULT_PORT
+from tests.localnet.server.process import serving
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from stellar_sdk import Keypair
-from tests.localnet.server.process import serving
 
 from mycelium_localnet import Chain
 from mycelium_localnet.rpc.pages import event_id
+from tests.localnet.server.process import serving
 
 if TYPE_CHECKING:
     from pathlib import Path

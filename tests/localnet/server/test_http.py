@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stellar_sdk import Keypair
-from tests.localnet.server.process import JSON
 
 from mycelium_localnet.rpc.limits import MAXIMUM_BODY, MAXIMUM_LOAD
+from tests.localnet.server.process import JSON
 
 if TYPE_CHECKING:
     from tests.localnet.server.process import ServerProcess

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from stellar_sdk import Keypair, SorobanServer, TransactionBuilder
 from stellar_sdk.soroban_rpc import GetTransactionStatus, SendTransactionStatus
-from tests.localnet.ledger.test_headers import check_chained
-from tests.localnet.server.process import serving, until
 
 from mycelium_localnet import Chain
+from tests.localnet.ledger.test_headers import check_chained
+from tests.localnet.server.process import serving, until
 
 if TYPE_CHECKING:
     from pathlib import Path

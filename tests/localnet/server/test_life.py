@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stellar_sdk import Keypair, SorobanServer
-from tests.localnet.ledger.test_headers import check_chained
-from tests.localnet.server.process import SECONDS, command, serving, until
 
 from mycelium_localnet import Chain
 from mycelium_localnet.__main__ import main
 from mycelium_localnet.server.listening import listen
+from tests.localnet.ledger.test_headers import check_chained
+from tests.localnet.server.process import SECONDS, command, serving, until
 
 if TYPE_CHECKING:
     from pathlib import Path

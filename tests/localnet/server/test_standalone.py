@@ -9,7 +9,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.localnet.server.process import SECONDS, ServerProcess, serving
 
 from mycelium_localnet.server.options import DEFAULT_PORT
 from mycelium_sdk.chain.artifact import memory_anchor_wasm
@@ -19,6 +18,7 @@ from mycelium_sdk.memory import AgentMemory
 from mycelium_sdk.networks import resolve_network
 from mycelium_sdk.verdicts import Verdict
 from mycelium_sdk.wallet import Wallet
+from tests.localnet.server.process import SECONDS, ServerProcess, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from stellar_sdk import Keypair
+
 from tests.localnet.server.process import JSON, serving
 
 if TYPE_CHECKING:
