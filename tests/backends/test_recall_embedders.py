@@ -59,7 +59,6 @@ class Concepts:
 
 def test_what_is_an_embedder() -> None:
     assert isinstance(Concepts(), Embedder)
-    assert isinstance(MiniLM(), Embedder)
     embedder = Concepts()
     assert as_embedder(embedder) is embedder
     function = as_embedder(lambda text: [float(len(text))])

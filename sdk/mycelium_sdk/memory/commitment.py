@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Commitment"]
 
-_VERIFY_ATTEMPTS = 5
+_VERIFY_ATTEMPTS = 3
 
 
 class Commitment:
@@ -115,15 +115,16 @@ class Commitment:
     def verify(self) -> Verification:
         """See `AgentMemory.verify`.
 
-        Takes no lock, so that it answers while a blob is being published; what another thread or process does
-        meanwhile would look like a contradiction, so the answer counts only if nothing was done.
+        Takes no lock at first, so that it answers while a blob is being published; what another thread or
+        process does meanwhile would look like a contradiction, so the answer counts only if nothing was done.
         """
         for _ in range(_VERIFY_ATTEMPTS):
             before = self._progress()
             answer = self._verify_once()
             if answer or self._progress() == before:
                 return answer
-        return answer
+        with self._alone():  # they never rest: have them wait
+            return self._verify_once()
 
     def _progress(self) -> tuple[object, ...]:
         """What changes when somebody writes, anchors or loads here."""

@@ -170,6 +170,7 @@ class Connections:
             if self._path.exists():
                 schema.check_file(self._path)
             connection = open_private_sqlite(self._path, timeout=_SQLITE_TIMEOUT)
+            schema.never_look_again(self._path)
         try:
             connection.create_function("full_key", 1, full_key, deterministic=True)
             connection.execute("PRAGMA trusted_schema = OFF")

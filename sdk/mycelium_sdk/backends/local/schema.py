@@ -16,17 +16,17 @@ root        the root of the state with that change counter, sealed: what answers
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
+import threading
 import time
 from typing import TYPE_CHECKING
 
 from mycelium_sdk.backends.local import derived
 from mycelium_sdk.backends.local.seals import Head
 from mycelium_sdk.errors import BackendError, ForeignFile, NewerFile
-from mycelium_sdk.files import require_private
+from mycelium_sdk.files import file_errors, require_private
 
 if TYPE_CHECKING:
+    import sqlite3
     from pathlib import Path
 
     from mycelium_sdk.backends.local.seals import Sealers
@@ -53,44 +53,60 @@ _TRUTH = (
 )
 
 
+_MAGIC = b"SQLite format 3\x00"
 _LOOKS = 10
 _BETWEEN_LOOKS = 0.02
 
+_looking = threading.Lock()
+_looked_at: set[tuple[int, int]] = set()
+
 
 def check_file(path: Path) -> None:
-    """Refuse a file that is not a memory file of a version that is known, without changing anything.
+    """Refuse a file that is not a memory file of a version that is known, without opening it as a database.
 
     A memory file gets its application id in its first transaction, in rollback mode, so a file that is not
-    empty has it in its header even if the process that made it was killed. The header is read by SQLite,
-    without a lock: to open the file in any other way, and close it, would let go of every lock that this
-    process holds on it (POSIX), and the writes of others would be lost.
+    empty has it in its header even if the process that made it was killed.
+
+    Looks into each file once in a process, before the first connection: to open a file and close it lets go
+    of every lock that the process holds on it (POSIX), and what others write would be lost.
     """
     require_private(path)
+    with _looking:
+        if _identity(path) not in _looked_at:
+            _require_memory_file(path)
+            _looked_at.add(_identity(path))
+
+
+def never_look_again(path: Path) -> None:
+    """Say that the file, perhaps a new one, has a connection now: `check_file` must not open it any more."""
+    with _looking:
+        _looked_at.add(_identity(path))
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_dev, status.st_ino
+
+
+def _require_memory_file(path: Path) -> None:
     for _ in range(_LOOKS):
-        if path.stat().st_size == 0:
+        with file_errors(path, "read"), path.open("rb") as file:
+            head = file.read(100)
+        if not head:
             return
-        application, version = _header(path)
-        if application == APPLICATION_ID:
-            _check_version(path, version)
+        if head.startswith(_MAGIC) and int.from_bytes(head[68:72], "big") == APPLICATION_ID:
+            _check_version(path, int.from_bytes(head[60:64], "big"))
             return
         # Perhaps another process is just making it, and its pages are not all written.
         time.sleep(_BETWEEN_LOOKS)
-    raise ForeignFile(
+    raise _foreign(path)
+
+
+def _foreign(path: Path | None) -> ForeignFile:
+    return ForeignFile(
         f"{path} is not a memory file: it is damaged, or another program made it",
         hint="move it away, then `mycelium memory rehydrate`; or choose another path for the memory",
     )
-
-
-def _header(path: Path) -> tuple[int | None, int]:
-    """Application id, None for what is no database, and version."""
-    address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    try:
-        with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
-            application: int = connection.execute("PRAGMA application_id").fetchone()[0]
-            version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-            return application, version
-    except sqlite3.DatabaseError:
-        return None, 0
 
 
 def prepare(connection: sqlite3.Connection, path: Path | None, owner: str, sealers: Sealers) -> None:
@@ -100,7 +116,7 @@ def prepare(connection: sqlite3.Connection, path: Path | None, owner: str, seale
     """
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version == 0:
-        version = _create(connection, owner, sealers)
+        version = _create(connection, path, owner, sealers)
     _check_version(path, version)
     row = connection.execute("SELECT owner FROM store").fetchone()
     if row is None:
@@ -130,11 +146,13 @@ def make_tables(connection: sqlite3.Connection, head: Head, sealers: Sealers) ->
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _create(connection: sqlite3.Connection, owner: str, sealers: Sealers) -> int:
+def _create(connection: sqlite3.Connection, path: Path | None, owner: str, sealers: Sealers) -> int:
     connection.execute("BEGIN IMMEDIATE")
     try:
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:  # not made by another process meanwhile
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise _foreign(path)  # noqa: TRY301 - rolled back below
             make_tables(connection, Head(sealers.keys.make(), owner, 0, 0, 0), sealers)
             version = VERSION
         connection.execute("COMMIT")
