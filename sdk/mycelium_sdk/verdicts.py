@@ -82,7 +82,7 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
         "Anchor it: `mycelium memory anchor`. If you expected one, check network, contract and chain_file.",
     ),
     Verdict.ROLLBACK: (
-        "An older state was served than the one already verified here.",
+        "This is an older state than one that was already verified here.",
         "Do not accept it. Ask another server; only on purpose, `--trust-chain-anew` goes on with it.",
     ),
     Verdict.FORK: (

@@ -259,7 +259,9 @@ class BaseBackend(Backend):
         store's files; it costs a rewrite of the store.
         """
         if (id is None) == (tag is None):
-            raise InputError("forget takes either an id or a tag", hint="clear() forgets everything")
+            raise InputError(
+                "forget takes either an id or a tag", hint="the backend's clear() forgets everything"
+            )
         for value, name in ((id, "the id"), (tag, "the tag")):
             if value is not None:
                 checked_text(value, name)

@@ -1,1 +1,1 @@
-"""Suites that state what an implementation of a seam must do, usable by whoever writes one."""
+"""Suites that state what an implementation of a seam must do, and a transport that fails on demand."""
