@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 WORKERS ?= 2
+EXTRAS := contract,dense,indexer,postgres,supermemory
 EXTERNAL := tests/external
 NODE := $(EXTERNAL)/node_modules/.installed
 MODEL := $(VENV)/.model
@@ -22,7 +23,7 @@ $(INSTALLED): $(SOURCES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $(PYTHON) is older than 3.11"; echo "hint: make PYTHON=/path/to/python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --editable ./localnet --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' --editable ./localnet --group dev
 	@touch $(INSTALLED)
 
 demo: $(INSTALLED) ## the main job on the embedded chain: remember, anchor, lose the machine, rehydrate, catch the tamperer
@@ -31,7 +32,7 @@ demo: $(INSTALLED) ## the main job on the embedded chain: remember, anchor, lose
 test: $(INSTALLED) ## every test that needs Python and Rust only
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --ignore $(EXTERNAL)
 
-test-external: $(INSTALLED) $(NODE) $(MODEL) ## what needs Node or a model: other people's clients, dense recall
+test-external: $(INSTALLED) $(NODE) $(MODEL) ## what needs Node, PostgreSQL, Chromium or a model
 	$(BIN)/python -m pytest $(EXTERNAL)
 
 # Its weights are all that is needed; what it depends on would bring torch.
@@ -59,8 +60,10 @@ fix: $(INSTALLED) ## format and mend what can be mended by machine
 	$(BIN)/python -m mycelium_cli.reference docs/cli.md
 	cd localnet && cargo fmt
 
-soak: $(INSTALLED) ## ten thousand kills instead of two hundred (half an hour)
+soak: $(INSTALLED) ## ten thousand kills instead of two hundred, long runs of the state machines (an hour)
 	CRASH_ROUNDS=10000 $(BIN)/python -m pytest --timeout 0 tests/crashes/test_kills.py
+	MACHINE_EXAMPLES=2000 $(BIN)/python -m pytest --timeout 0 tests/crashes/test_machine.py
+	MACHINE_RUNS=500 $(BIN)/python -m pytest --timeout 0 tests/portability/test_machines.py
 	$(BIN)/python -m tests.backends.soak --seconds 60
 
 bench: $(INSTALLED) ## every benchmark, each with what a user would pick instead, in the same run

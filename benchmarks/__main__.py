@@ -1,11 +1,24 @@
-"""Runs every benchmark: `make bench`, or `python -m benchmarks [name ...]`."""
+"""Runs every benchmark: `make bench`, or `python -m benchmarks [name ...]`.
+
+`recall_quality` takes the LoCoMo file from the environment: `make bench LOCOMO=locomo10.json`.
+"""
 
 from __future__ import annotations
 
 import importlib
 import sys
 
-BENCHMARKS = ("contract_costs", "startup", "anchoring", "store", "localnet")
+BENCHMARKS = (
+    "contract_costs",
+    "startup",
+    "anchoring",
+    "portability",
+    "store",
+    "recall_quality",
+    "supermemory",
+    "localnet",
+    "indexer",
+)
 
 
 def main() -> None:

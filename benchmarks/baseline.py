@@ -1,14 +1,15 @@
 """What a user would otherwise have: a store that compares every vector; and made-up text to try stores with.
 
 The store is one as many small agents have it: SQLite as it comes (rollback journal, a commit for each write),
-a vector of 256 dimensions per memory made by hashing words with MD5, and a recall that reads and compares
-every vector.
+a vector of 256 dimensions per memory made by hashing words with MD5, a recall that reads and compares every
+vector, and an export that loads, sorts and dumps everything.
 """
 
 from __future__ import annotations
 
 import array
 import hashlib
+import json
 import math
 import operator
 import random
@@ -33,7 +34,9 @@ class FullScan:
 
     def __init__(self, path: Path | str) -> None:
         self._connection = sqlite3.connect(path)
-        self._connection.execute("CREATE TABLE memories(id INTEGER PRIMARY KEY, content TEXT, vector BLOB)")
+        self._connection.execute(
+            "CREATE TABLE IF NOT EXISTS memories(id INTEGER PRIMARY KEY, content TEXT, vector BLOB)"
+        )
         self._connection.commit()
 
     def remember(self, content: str) -> None:
@@ -57,6 +60,21 @@ class FullScan:
         scored.sort(reverse=True)
         return [content for _, _, content in scored[:k]]
 
+    def root(self) -> bytes:
+        """SHA-256 of the canonical blob of all."""
+        rows = self._connection.execute("SELECT content FROM memories")
+        records = sorted(({"content": content, "tags": []} for (content,) in rows), key=_content)
+        blob = json.dumps({"owner": OWNER, "records": records}, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(blob.encode("ascii")).digest()
+
+    def load(self, blob: Path) -> None:
+        """Take over the records of a blob."""
+        self.remember_many(map(_content, json.loads(blob.read_bytes())["records"]))
+
+    def count(self) -> int:
+        """How many there are."""
+        return int(self._connection.execute("SELECT count(*) FROM memories").fetchone()[0])
+
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
@@ -69,6 +87,10 @@ class FullScan:
             values[int.from_bytes(digest[:4], "big") % DIMENSIONS] += 1.0 if digest[4] & 1 else -1.0
         length = math.sqrt(sum(value * value for value in values)) or 1.0
         return array.array("f", [value / length for value in values])
+
+
+def _content(record: dict[str, str]) -> str:
+    return record["content"]
 
 
 class Corpus:

@@ -3,9 +3,10 @@
     python -m benchmarks.recall_quality [LOCOMO_FILE] [--model] [--model-folder FOLDER]
 
 Evidence recall among the first five and ten (R@5, R@10) and the mean reciprocal rank of the first evidence
-(MRR), one `remember` a turn through the public API, each conversation a store of its own. Without a file, on
-the project's own conversation. With the LoCoMo file everything was chosen on the first five conversations;
-what counts are the others.
+(MRR), one `remember` a turn through the public API, each conversation a store of its own. "Elsewhere" is the
+memory after it was anchored on one machine and loaded on another: two homes and one embedded chain. Without a
+file, on the project's own conversation. With the LoCoMo file everything was chosen on the first five
+conversations; what counts are the others.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import os
 import re
 import sqlite3
 import statistics
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.baseline import OWNER, FullScan
@@ -26,14 +30,24 @@ from benchmarks.table import print_table
 from mycelium_sdk.backends.local import LocalVectorBackend
 from mycelium_sdk.backends.scoring import Lexical, Words
 from mycelium_sdk.backends.text import query_terms, terms
+from mycelium_sdk.config import load_configuration
+from mycelium_sdk.context import AgentContext
+from mycelium_sdk.memory import AgentMemory
+from mycelium_sdk.wallet import Wallet
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
 
     from benchmarks.conversations import Conversation, Question
 
 K = 10
+
+_WALLET_WORDS = "of a wallet that lasts as long as a measurement"
+
+SKIPPED = """\
+LoCoMo is skipped: its file (CC BY-NC 4.0) is not part of the project. To measure on it, give its path:
+`make bench LOCOMO=locomo10.json`, or `python -m benchmarks.recall_quality locomo10.json`.
+"""
 
 Recall = Callable[[str, int], Sequence[str]]
 """A question and a number to the contents of so many memories, best first."""
@@ -100,6 +114,38 @@ def ours(conversation: Conversation, *, sessions: bool, embed: Any = None) -> It
 
 
 @contextlib.contextmanager
+def elsewhere(conversation: Conversation, *, sessions: bool, with_context: bool = True) -> Iterator[Recall]:
+    """The same memory, anchored and loaded on a second machine. `with_context`: whether the context file
+    comes with the blob."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        Wallet.create(folder / "wallet" / "wallet.json", _WALLET_WORDS)
+        with _machine(folder, "first") as first:
+            for memory in conversation.memories:
+                first.remember(memory.content, session=memory.session if sessions else None)
+            first.anchor()
+        if not with_context:
+            for file in folder.glob("first/blobs/*.context.json"):
+                file.unlink()
+        with _machine(folder, "second") as second:
+            second.rehydrate()
+            yield contents(second.recall)
+
+
+def _machine(folder: Path, name: str) -> AgentMemory:
+    configuration = load_configuration(
+        start=folder,
+        env={"MYCELIUM_HOME": str(folder / name)},
+        overrides={
+            "onchain.chain_file": str(folder / "chain.db"),
+            "wallet.path": str(folder / "wallet" / "wallet.json"),
+        },
+    )
+    context = AgentContext(configuration=configuration, passphrase=_WALLET_WORDS)
+    return AgentMemory(context, backend_kwargs={"durability": "process"})
+
+
+@contextlib.contextmanager
 def plain(conversation: Conversation) -> Iterator[Recall]:
     """The same terms and weights, each memory by itself: BM25 and nothing else."""
     texts = list(dict.fromkeys(memory.content for memory in conversation.memories))
@@ -155,6 +201,8 @@ def compare(conversations: Sequence[Conversation], embed: Any = None) -> dict[st
         ("plain BM25 with our terms", conversations, plain),
         ("ours, no session given", conversations, functools.partial(ours, sessions=False)),
         ("ours, sessions given", conversations, functools.partial(ours, sessions=True)),
+        ("elsewhere, no session given", conversations, functools.partial(elsewhere, sessions=False)),
+        ("elsewhere, sessions given", conversations, functools.partial(elsewhere, sessions=True)),
         ("plain BM25, random order", shuffled, plain),
         ("ours, random order", shuffled, functools.partial(ours, sessions=False)),
     ]
@@ -216,9 +264,11 @@ def report(title: str, found: dict[str, list[list[Answer]]]) -> None:
 
 
 def run(path: str | os.PathLike[str] | None = None, embed: Any = None) -> None:
-    """Print the tables: of the LoCoMo file at `path`, or of the project's own conversation. `embed`: an
-    embedder to measure as well."""
+    """Print the tables: of the LoCoMo file at `path` (default: what LOCOMO in the environment names), else of
+    the project's own conversation. `embed`: an embedder to measure as well."""
+    path = path or os.environ.get("LOCOMO") or None
     if path is None:
+        print(SKIPPED)
         conversation = own_conversation()
         title = f"own conversation: {len(conversation.memories)} memories"
         report(title, compare([conversation], embed))

@@ -3,7 +3,7 @@
 The floor of a figure is the same work by SQLite, hashlib or the disk alone, in the same run; the baseline is
 the store of `benchmarks.baseline`. So ratios can be compared anywhere, whatever the machine.
 
-    python -m benchmarks.store [--sizes 1000 10000 100000] [--seed 1]
+    python -m benchmarks.store [--sizes 1000 10000 100000 1000000] [--seed 1]
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ import argparse
 import contextlib
 import functools
 import hashlib
-import json
 import os
 import resource
 import shutil
-import sqlite3
 import statistics
 import subprocess
 import sys
@@ -26,18 +24,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from benchmarks.baseline import OWNER, Corpus, FullScan
+from benchmarks.floors import BareExport, BareMatch, BarePage, BareTable, opened_bare
 from benchmarks.table import print_table
 from mycelium_sdk import canonical
 from mycelium_sdk.backends.local import LocalVectorBackend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 SIZES = (1_000, 10_000, 100_000)
 SINGLE_WRITES = 200
 QUESTIONS = 300
-BASELINE_UP_TO = 100_000
-"""A larger baseline would take hours."""
+RANKED = 50
+"""So many questions are put to SQLite's own ranking."""
 SCANNED_TOGETHER = 300_000
 """So many vectors, about, are compared for one figure of the baseline."""
 MAX_BLOB_BYTES = 1 << 32
@@ -79,84 +78,11 @@ def each(inputs: Sequence[T], *actions: Callable[[T], object]) -> list[list[floa
     return [list(times) for times in zip(*taken, strict=True)]
 
 
-class BareTable:
-    """SQLite alone, with the same durability: one table, nothing derived, nothing checked."""
-
-    def __init__(self, path: Path, synchronous: str) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute(f"PRAGMA synchronous = {synchronous}")
-        self._connection.execute("CREATE TABLE memories(id INTEGER PRIMARY KEY, content TEXT)")
-
-    def add(self, content: str) -> None:
-        """One text, committed."""
-        self._connection.execute("INSERT INTO memories(content) VALUES (?)", (content,))
-
-    def add_many(self, contents: Sequence[str]) -> None:
-        """Many texts, committed together."""
-        self._connection.execute("BEGIN")
-        self._connection.executemany(
-            "INSERT INTO memories(content) VALUES (?)", ((content,) for content in contents)
-        )
-        self._connection.execute("COMMIT")
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._connection.close()
-
-
-class BarePage:
-    """A page appended and synchronised: the least that a durable write can cost on this disk."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("wb", buffering=0)
-
-    def write(self, _: object) -> None:
-        """One page."""
-        self._file.write(bytes(4096))
-        os.fdatasync(self._file.fileno())
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
-
-
-class BareExport:
-    """Fragments that are ready and in order in a table, read and hashed: the least an export can cost."""
-
-    def __init__(self, path: Path, fragments: Iterator[str]) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None)
-        self._connection.execute("CREATE TABLE ready(place INTEGER PRIMARY KEY, fragment TEXT)")
-        self._connection.execute("BEGIN")
-        self._connection.executemany(
-            "INSERT INTO ready(fragment) VALUES (?)", ((fragment,) for fragment in fragments)
-        )
-        self._connection.execute("COMMIT")
-
-    def run(self) -> None:
-        """Read all of it in pieces, join each piece, hash it."""
-        digest = hashlib.sha256()
-        rows = self._connection.execute("SELECT fragment FROM ready ORDER BY place")
-        while piece := rows.fetchmany(500):
-            digest.update(",".join([fragment for (fragment,) in piece]).encode("ascii"))
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._connection.close()
-
-
-def bare_import(path: Path, blob: Path) -> None:
-    """Read a blob whole, decode it, and insert its texts: what an import does at the least."""
-    records = json.loads(blob.read_bytes())["records"]
-    with contextlib.closing(BareTable(path, "FULL")) as bare:
-        bare.add_many([record["content"] for record in records])
-
-
 def import_in_a_process(blob: Path, path: Path, program: str) -> tuple[float, float]:
     """Seconds and peak megabytes of a new process that runs `program` with the names `blob` and `path`."""
     code = (
         "import sys, time; from pathlib import Path; blob, path = map(Path, sys.argv[1:3])\n"
-        "from benchmarks import store\n"
+        "from benchmarks import floors, store\n"
         f"start = time.perf_counter(); {program}; print(time.perf_counter() - start, store.peak_memory())"
     )
     shown = subprocess.run(
@@ -182,16 +108,22 @@ def load(path: Path, blob: Path) -> int:
         return ours.import_blob(source, max_bytes=MAX_BLOB_BYTES)
 
 
+def scan_load(path: Path, blob: Path) -> None:
+    """Import a blob into the baseline."""
+    with contextlib.closing(FullScan(path)) as scan:
+        scan.load(blob)
+
+
+def opened_scan(path: Path) -> None:
+    """Open the baseline, ask it the same, close it."""
+    with contextlib.closing(FullScan(path)) as scan:
+        scan.count()
+
+
 def opened(path: Path) -> None:
     """Open our store, ask it something, close it."""
     with LocalVectorBackend(OWNER, path) as ours:
         ours.count()
-
-
-def opened_bare(path: Path) -> None:
-    """The same with SQLite alone."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute("SELECT records FROM store").fetchone()
 
 
 def measure(size: int, corpus: Corpus, folder: Path) -> list[Figure]:
@@ -203,37 +135,38 @@ def measure(size: int, corpus: Corpus, folder: Path) -> list[Figure]:
     with contextlib.ExitStack() as stack:
         ours = stack.enter_context(LocalVectorBackend(OWNER, folder / "ours.db"))
         bare = stack.enter_context(contextlib.closing(BareTable(folder / "bare.db", "FULL")))
-        scan = None
-        if size <= BASELINE_UP_TO:
-            scan = stack.enter_context(contextlib.closing(FullScan(folder / "scan.db")))
-        scanned = None if scan is None else once(lambda: scan.remember_many(filling))
+        scan = stack.enter_context(contextlib.closing(FullScan(folder / "scan.db")))
         figures.append(
             Figure(
                 "remember_many, all of them", "s",
-                once(lambda: ours.remember_many(filling)), once(lambda: bare.add_many(filling)), scanned,
+                once(lambda: ours.remember_many(filling)), once(lambda: bare.add_many(filling)),
+                once(lambda: scan.remember_many(filling)),
             )
         )  # fmt: skip
         figures += _single_writes(single, ours, bare, scan, folder)
-        figures += _blob(ours, folder)
+        figures += _blob(ours, scan, folder)
         figures += _recall(questions, ours, scan, filling)
     figures.append(
         Figure(
             "bytes per memory, indexed (floor: text)", "B", (folder / "ours.db").stat().st_size / size,
-            sum(len(text.encode()) for text in filling) / size,
-            None if scan is None else (folder / "scan.db").stat().st_size / size,
+            sum(len(text.encode()) for text in filling) / size, (folder / "scan.db").stat().st_size / size,
         )
     )  # fmt: skip
-    times = each(range(20), lambda _: opened(folder / "ours.db"), lambda _: opened_bare(folder / "ours.db"))
+    times = each(
+        range(20),
+        lambda _: opened(folder / "ours.db"),
+        lambda _: opened_bare(folder / "ours.db"),
+        lambda _: opened_scan(folder / "scan.db"),
+    )
     figures.append(Figure("open, count, close", "ms", *map(statistics.median, times)))
     return figures
 
 
 def _single_writes(
-    texts: Sequence[str], ours: LocalVectorBackend, bare: BareTable, scan: FullScan | None, folder: Path
+    texts: Sequence[str], ours: LocalVectorBackend, bare: BareTable, scan: FullScan, folder: Path
 ) -> list[Figure]:
     with contextlib.closing(BarePage(folder / "page")) as page:
-        scans = [] if scan is None else [scan.remember]
-        durable = each(texts[:SINGLE_WRITES], ours.remember, bare.add, page.write, *scans)
+        durable = each(texts[:SINGLE_WRITES], ours.remember, bare.add, page.write, scan.remember)
     medians = [statistics.median(times) for times in durable]
     with (
         LocalVectorBackend(OWNER, folder / "ours.db", durability="process") as fast,
@@ -243,13 +176,13 @@ def _single_writes(
             statistics.median(times) for times in each(texts[SINGLE_WRITES:], fast.remember, bare_fast.add)
         ]
     return [
-        Figure("remember, durable (floor: SQLite)", "ms", medians[0], medians[1], *medians[3:]),
-        Figure("remember, durable (floor: fdatasync)", "ms", medians[0], medians[2]),
+        Figure("remember, durable (floor: SQLite)", "ms", medians[0], medians[1], medians[3]),
+        Figure("remember, durable (floor: fdatasync)", "ms", medians[0], medians[2], medians[3]),
         Figure("remember, durability=process", "ms", *process),
     ]
 
 
-def _blob(ours: LocalVectorBackend, folder: Path) -> list[Figure]:
+def _blob(ours: LocalVectorBackend, scan: FullScan, folder: Path) -> list[Figure]:
     blob = folder / "blob.json"
     with blob.open("wb") as file:
         file.writelines(ours.iter_blob())
@@ -260,35 +193,48 @@ def _blob(ours: LocalVectorBackend, folder: Path) -> list[Figure]:
     ours.root()
     kept = each(range(20), lambda _: ours.root())[0]
     imported = import_in_a_process(blob, folder / "again.db", "store.load(path, blob)")
-    floor = import_in_a_process(blob, folder / "bare again.db", "store.bare_import(path, blob)")
+    floor = import_in_a_process(blob, folder / "bare again.db", "floors.bare_import(path, blob)")
+    scanned = import_in_a_process(blob, folder / "scan again.db", "store.scan_load(path, blob)")
+    dumped = once(scan.root)
     data = blob.read_bytes()
     hashing = once(lambda: hashlib.sha256(data).digest())
     return [
         Figure(
-            "export and root (floor: SQLite, SHA-256)", "s", min(exports[0]) / 1000, min(exports[1]) / 1000
+            "export and root (floor: SQLite, SHA-256)", "s",
+            min(exports[0]) / 1000, min(exports[1]) / 1000, dumped,
         ),
-        Figure("export and root (floor: SHA-256 alone)", "s", min(exports[0]) / 1000, hashing),
+        Figure("export and root (floor: SHA-256 alone)", "s", min(exports[0]) / 1000, hashing, dumped),
         Figure("root, nothing written since", "ms", statistics.median(kept)),
-        Figure("import (floor: json, SQLite)", "s", imported[0], floor[0]),
-        Figure("import, peak memory", "MB", imported[1], floor[1]),
+        Figure("import (floor: json, SQLite)", "s", imported[0], floor[0], scanned[0]),
+        Figure("import, peak memory", "MB", imported[1], floor[1], scanned[1]),
         Figure("check every row's seal", "s", once(ours.check)),
-    ]
+    ]  # fmt: skip
 
 
 def _recall(
-    questions: Sequence[str], ours: LocalVectorBackend, scan: FullScan | None, filling: Sequence[str]
+    questions: Sequence[str], ours: LocalVectorBackend, scan: FullScan, filling: Sequence[str]
 ) -> list[Figure]:
     first = once(lambda: ours.recall(questions[0]))
     times = sorted(each(questions, ours.recall)[0])
-    scanned = None
-    if scan is not None:
-        some = questions[: max(3, min(20, SCANNED_TOGETHER // len(filling)))]
-        scanned = statistics.median(each(some, scan.recall)[0])
+    with contextlib.closing(BareMatch(filling)) as bare:
+        matched = sorted(each(questions, bare.any_matches)[0])
+        ranked = sorted(each(questions[:RANKED], bare.best_matches)[0])
+    some = questions[: max(3, min(20, SCANNED_TOGETHER // len(filling)))]
+    scanned = sorted(each(some, scan.recall)[0])
+    p50, p99, middle = statistics.median(times), _p99(times), statistics.median(scanned)
     return [
         Figure("first recall, which indexes them", "s", first),
-        Figure("recall, k = 5, p50", "ms", statistics.median(times), None, scanned),
-        Figure("recall, k = 5, p99", "ms", times[int(len(times) * 0.99)]),
+        Figure("recall, k = 5, p50 (floor: any FTS5 matches)", "ms", p50, statistics.median(matched), middle),
+        Figure(
+            "recall, k = 5, p50 (beside: best FTS5 matches)", "ms", p50, statistics.median(ranked), middle
+        ),
+        Figure("recall, k = 5, p99 (floor: any FTS5 matches)", "ms", p99, _p99(matched), scanned[-1]),
     ]
+
+
+def _p99(times: Sequence[float]) -> float:
+    """Of times in order."""
+    return times[int(len(times) * 0.99)]
 
 
 def synchronisations() -> None:

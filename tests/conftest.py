@@ -6,8 +6,17 @@ import atexit
 import os
 import shutil
 import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, settings
+
+from tests.canaries.watch import begin, watched_folders
+
+if TYPE_CHECKING:
+    import pytest
+
+__all__ = ["watched_folders"]
 
 # Nothing that a test forgets to say may reach the home folder of whoever runs the tests.
 os.environ["MYCELIUM_HOME"] = tempfile.mkdtemp(prefix="mycelium-tests-")
@@ -16,3 +25,8 @@ atexit.register(shutil.rmtree, os.environ["MYCELIUM_HOME"], ignore_errors=True)
 # A deadline would let timing decide; the machine may be busy with other tests.
 settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("project")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch where secrets come out, from the first test to the last."""
+    begin(config).add_folder(Path(os.environ["MYCELIUM_HOME"]))

@@ -1,4 +1,4 @@
-"""The way in and out of the command line: arguments, exit codes, interrupts and closed pipes.
+"""The way in and out of the command line: arguments, exit codes, signals, closed pipes, and no core files.
 
 Nothing but the interpreter's own modules is imported before the handlers are in place, so that Ctrl-C ends
 even a slow start without a traceback.
@@ -6,26 +6,38 @@ even a slow start without a traceback.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
+import signal
 import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["INTERRUPTED", "main", "run"]
+__all__ = ["INTERRUPTED", "TERMINATED", "main", "run"]
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it: 128 and the signal's number."""
+
+TERMINATED = 143
+"""The exit code after SIGTERM."""
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came. Ends what is under way as Ctrl-C does."""
 
 
 def main() -> None:
     """The console script: run with this process's arguments and exit."""
     try:
+        _leave_no_core()
         _prepare_streams()
+        _heed_termination()
         code = run(sys.argv[1:])
-    except KeyboardInterrupt:
-        code = INTERRUPTED
+    except KeyboardInterrupt as end:
+        code = _exit_code(end)
     sys.exit(code)
 
 
@@ -48,10 +60,17 @@ def run(arguments: Sequence[str]) -> int:
             return 0
         except Exception as error:  # noqa: BLE001 - the last handler, shows a bug
             return failures.report(error, as_json=as_json)
-    except KeyboardInterrupt:
-        if sys.stderr is not None:
-            sys.stderr.write("\nerror: interrupted\n")
-        return INTERRUPTED
+    except KeyboardInterrupt as end:
+        # The terminal shows ^C where the cursor is.
+        said = "error: terminated\n" if isinstance(end, _Terminated) else "\nerror: interrupted\n"
+        with contextlib.suppress(OSError):
+            if sys.stderr is not None:
+                sys.stderr.write(said)
+        return _exit_code(end)
+
+
+def _exit_code(end: KeyboardInterrupt) -> int:
+    return TERMINATED if isinstance(end, _Terminated) else INTERRUPTED
 
 
 def _invoke(arguments: list[str]) -> int:
@@ -82,6 +101,25 @@ def _checked(arguments: Sequence[str]) -> list[str]:
                 hint="convert the text first, for example with iconv, or give it on stdin with `-`",
             ) from None
     return texts
+
+
+def _leave_no_core() -> None:
+    """Have no core file written if this process crashes: passphrases, seeds and memories would be in it."""
+    _, highest = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, highest))
+    # A program that the kernel pipes cores into gets one all the same (core(5)); this leaves its memory out.
+    with contextlib.suppress(OSError), open("/proc/self/coredump_filter", "w") as file:  # noqa: PTH123
+        file.write("0")
+
+
+def _heed_termination() -> None:
+    """End in order on SIGTERM: close files, remove what is half-written. Where it is ignored, it stays so."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise _Terminated
+
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, end)
 
 
 def _prepare_streams() -> None:

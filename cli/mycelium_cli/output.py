@@ -6,22 +6,26 @@ import contextlib
 import json
 import os
 import sys
-import threading
 import time
 import unicodedata
 from typing import TYPE_CHECKING, Any, TextIO
 
+from mycelium_cli.meter import Meter
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 __all__ = [
     "OutputFailed",
     "amount",
+    "bytes_to_stdout",
     "discard_stdout",
     "duration",
     "memories",
     "moment",
+    "note_finished",
     "progress",
+    "report_progress",
     "shown",
     "to_stderr",
     "to_stdout",
@@ -31,11 +35,12 @@ __all__ = [
 
 STROOPS_PER_XLM = 10_000_000
 
-_FIRST_NOTICE = 1.0
-_NEXT_NOTICE = 10.0
 _KEPT = "\n\t"
 _STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _JOINERS = "\u200c\u200d"  # used by scripts and emoji, and harmless
+
+_meter: Meter | None = None
+"""What is being shown on the terminal, if anything is."""
 
 
 class OutputFailed(Exception):  # noqa: N818 - the names say what happened
@@ -57,6 +62,30 @@ def to_stderr(text: str) -> None:
     """Write a note for a person, followed by a line end."""
     with contextlib.suppress(OutputFailed):
         _write(sys.stderr, text + "\n")
+
+
+def note_finished(version: int | None) -> None:
+    """Say that an anchoring of an earlier run was finished now, if one was."""
+    if version is not None:
+        to_stderr(f"note: version {version}, interrupted earlier, was finished")
+
+
+def bytes_to_stdout(chunks: Iterable[bytes]) -> None:
+    """Write a result that is no text of ours, in chunks; end quietly if its reader goes away.
+
+    Raises:
+        OutputFailed: it cannot be written.
+    """
+    try:
+        with _meter_hidden():
+            for chunk in chunks:
+                sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _discard(sys.stdout)
+    except OSError as error:
+        _discard(sys.stdout)
+        raise OutputFailed(f"the result cannot be written: {error.strerror}") from error
 
 
 def write_json(document: object) -> None:
@@ -102,24 +131,29 @@ def moment(seconds: float) -> str:
 
 
 @contextlib.contextmanager
-def progress(doing: str) -> Iterator[None]:
-    """Say on stderr what is being done, once it takes longer than a second, and then every ten seconds."""
-    done = threading.Event()
-    started = time.monotonic()
+def progress(doing: str, *, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """Say on stderr, if that is a terminal, how far the work of the block is, once it takes over a second.
 
-    def tell() -> None:
-        pause = _FIRST_NOTICE
-        while not done.wait(pause):
-            to_stderr(f"{doing} ... {time.monotonic() - started:.0f} s")
-            pause = _NEXT_NOTICE
-
-    thread = threading.Thread(target=tell, name="progress", daemon=True)
-    thread.start()
-    try:
+    Nothing is said where stderr is a file or a pipe: whoever reads that later has no use for it. What the
+    work reports to `report_progress` is shown.
+    """
+    global _meter  # noqa: PLW0603 - there is one terminal
+    if not sys.stderr.isatty():
         yield
+        return
+    meter = Meter(doing, sys.stderr, clock)
+    before, _meter = _meter, meter
+    try:
+        with meter.running():
+            yield
     finally:
-        done.set()
-        thread.join()
+        _meter = before
+
+
+def report_progress(what: str, done: int, total: int | None) -> None:
+    """So many of so many are done; a `Progress` for whatever the SDK does in a `progress` block."""
+    if _meter is not None:
+        _meter.report(what, done, total)
 
 
 def _is_plain(character: str) -> bool:
@@ -135,13 +169,18 @@ def _escaped(character: str) -> str:
 def _write(stream: TextIO, text: str) -> None:
     """Write and flush. A reader that has gone changes neither what the command does nor its exit code."""
     try:
-        stream.write(text)
-        stream.flush()
+        with _meter_hidden():
+            stream.write(text)
+            stream.flush()
     except BrokenPipeError:
         _discard(stream)
     except OSError as error:
         _discard(stream)
         raise OutputFailed(f"the result cannot be written: {error.strerror}") from error
+
+
+def _meter_hidden() -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext() if _meter is None else _meter.hidden()
 
 
 def _discard(stream: Any) -> None:

@@ -20,7 +20,7 @@ def existing_passphrase() -> str:
     Raises:
         PassphraseRequired: neither the variable nor a terminal is there, or the person gave none.
     """
-    return _from_environment() or _ask("Passphrase of the wallet: ")
+    return _from_environment() or _ask("Passphrase of the wallet: ", "the wallet's passphrase is needed")
 
 
 def new_passphrase() -> str:
@@ -32,9 +32,10 @@ def new_passphrase() -> str:
     found = _from_environment()
     if found:
         return found
+    why = "a passphrase must be chosen for the new wallet"
     for _ in range(_ATTEMPTS):
-        first = _ask("Passphrase for the new wallet: ")
-        if first == _ask("The same once more: "):
+        first = _ask("Passphrase for the new wallet: ", why)
+        if first == _ask("The same once more: ", why):
             return first
         to_stderr("The two are not the same.")
     raise WalletError("no passphrase was chosen", hint="try again; nothing was made")
@@ -46,10 +47,10 @@ def _from_environment() -> str | None:
     return find_passphrase()
 
 
-def _ask(prompt: str) -> str:
+def _ask(prompt: str, why: str) -> str:
     # A pipe on stdin must not make us ask on a terminal that happens to be there: scripts would hang.
     if sys.stdin is None or not sys.stdin.isatty():
-        raise _missing("the wallet's passphrase is needed, and there is no terminal to ask for it")
+        raise _missing(f"{why}, and there is no terminal to ask for it")
     import getpass
 
     with warnings.catch_warnings():

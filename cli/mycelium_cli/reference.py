@@ -24,12 +24,14 @@ _INTRODUCTION = """\
 
 This page is generated from the commands (`python -m mycelium_cli.reference docs/cli.md`).
 
-Results go to stdout; notes, warnings, progress and errors go to stderr. The shared options may stand before
-or after the command's name and override the environment and `mycelium.toml`. `--` ends the options, and `-`
-as a text reads it from stdin. All text is UTF-8, whatever the locale.
+Results go to stdout; notes, warnings and errors go to stderr, and so does, where that is a terminal, the
+progress of what takes longer than a second. The shared options may stand before or after the command's name
+and override the environment and `mycelium.toml`. `--` ends the options, and `-` as a text reads it from
+stdin. All text is UTF-8, whatever the locale.
 
 The passphrase of the wallet is asked for without echo at a terminal, or taken from `MYCELIUM_DECRYPT_KEY`. It
-is never an argument. On the network `local` nothing has to be set up: the first `remember` makes a wallet,
+is never an argument, and a command that crashes leaves no core file, where it would be read in the clear. On
+the network `local` nothing has to be set up: the first `remember` makes a wallet,
 and the first `anchor` makes the chain, the account and the contract; each says so on stderr.
 
 ## Exit codes
@@ -61,17 +63,32 @@ without a value is null. `recall` is a list of such objects.
 RESULTS = {
     "memory remember": "id",
     "memory recall": "id content tags score session time sequence",
-    "memory status": "owner network contract verdict in_sync message next_step local_root records version"
-    " anchored_root warnings uri timestamp",
-    "memory status --local": "owner network records dirty last_anchor",
+    "memory import": "format imported present repeated skipped dropped dry_run",
+    "memory export": "path format records",
+    "memory forget": "forgotten secure published",
+    "memory status": "owner network contract backend lag verdict in_sync message next_step local_root records"
+    " version anchored_root warnings uri timestamp indexer",
+    "memory status --local": "owner network backend lag records dirty last_anchor",
     "memory anchor": "version root uri transaction ledger timestamp fee_stroops seconds",
     "memory verify": "verdict in_sync message next_step local_root records version anchored_root warnings",
     "memory rehydrate": "version records",
+    "memory sync": "version records merged anchored",
+    "memory history": "verified complete notes versions",
+    "memory diff": "added removed",
+    "memory purge": "purged",
+    "memory keep-alive": "parts",
+    "memory inspect": "owner network contract version root uri timestamp as_of_ledger records warnings"
+    " indexer memories",
+    "memory repair": "equal added removed adopted refused",
     "wallet new": "address path",
     "wallet show": "address path",
     "contract build": "source output bytes sha256 changed",
     "contract deploy": "contract network sha256 uploaded transaction ledger fee_stroops seconds",
     "localnet": "url friendbot passphrase chain_id state",
+    "indexer run": "contract",
+    "indexer run --once": "contract ledger owners anchors gaps set_aside",
+    "indexer serve": "url network contract",
+    "indexer repair": "contract given filled unproved gaps",
     "demo": "ok seconds folder steps",
     "doctor": "ok checks",
 }
@@ -103,6 +120,7 @@ def reference() -> str:
         errors.VerificationError.exit_code: "verification; `verify`: not in sync",
         errors.BlobError.exit_code: "blob store: where published blobs are kept",
         130: "interrupted",
+        143: "ended by SIGTERM",
     }
     results = {
         f"`{command}`": ", ".join(f"`{key}`" for key in keys.split()) for command, keys in RESULTS.items()

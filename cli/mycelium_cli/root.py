@@ -25,6 +25,7 @@ cli = LazyGroup(
         "memory": "mycelium_cli.commands.memory:memory",
         "wallet": "mycelium_cli.commands.wallet:wallet",
         "contract": "mycelium_cli.commands.contract:contract",
+        "indexer": "mycelium_cli.commands.indexer:indexer",
         "localnet": "mycelium_cli.commands.localnet:localnet",
         "demo": "mycelium_cli.commands.demo:demo",
         "doctor": "mycelium_cli.commands.doctor:doctor",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mycelium_cli.options import Given
-from mycelium_cli.output import to_stderr, to_stdout, write_json
+from mycelium_cli.output import report_progress, to_stderr, to_stdout, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,9 +110,11 @@ class Session:
         """The configured memory; see `context`."""
         from mycelium_sdk.memory.agent_memory import AgentMemory
 
+        takes_progress = self.configuration.memory.backend in {"auto", "local", "postgres"}
+        arguments = {"progress": report_progress} if takes_progress else None
         with (
             self.context(make_wallet=make_wallet, signs=signs) as context,
-            AgentMemory(context) as memory,
+            AgentMemory(context, backend_kwargs=arguments) as memory,
         ):
             yield memory
 

@@ -1,20 +1,11 @@
-"""Configuration turned into objects: which backend, and the contract's client bound to an owner.
-
-The only module that knows which class serves which name, and it imports each one when it is needed.
-"""
+"""The contract's client bound to an owner, as the procedures of a memory need it."""
 
 from __future__ import annotations
 
-import inspect
 import threading
-from typing import TYPE_CHECKING, Any
-
-from mycelium_sdk.errors import ConfigError, InputError
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mycelium_sdk.backends.base import BaseBackend
     from mycelium_sdk.chain.anchor_client import MemoryAnchorClient
     from mycelium_sdk.chain.anchors import Anchor
     from mycelium_sdk.chain.base import (
@@ -25,51 +16,12 @@ if TYPE_CHECKING:
         Receipt,
         SignedTransaction,
     )
+    from mycelium_sdk.chain.history import HistorySource, NamedSource
+    from mycelium_sdk.chain.indexer import IndexerClient
+    from mycelium_sdk.chain.keeping import AnchorKeeper
     from mycelium_sdk.context import AgentContext
 
-__all__ = ["AnchorDesk", "open_backend"]
-
-_LOCAL_NAMES = ("auto", "local")
-
-
-def open_backend(
-    backend: str | BaseBackend, ctx: AgentContext, arguments: Mapping[str, Any] | None
-) -> tuple[BaseBackend, bool]:
-    """The backend that `backend` names or is, and whether whoever asked owns it and must close it.
-
-    "auto" takes the configuration's choice.
-
-    Raises:
-        InputError: arguments for an instance, or arguments that the backend does not take.
-        ConfigError: no backend has that name.
-        VerificationError, BackendError: the store is another owner's or cannot be used.
-    """
-    if not isinstance(backend, str):
-        if arguments:
-            raise InputError(
-                "backend_kwargs go with a backend's name, not with an instance", hint="drop one of them"
-            )
-        if backend.owner != ctx.address:
-            raise InputError(
-                "the backend holds another owner's memory", hint="open it for this wallet's address"
-            )
-        return backend, False
-    name = ctx.configuration.memory.backend if backend == "auto" else backend
-    if name not in _LOCAL_NAMES:
-        raise ConfigError(
-            f"the backend {name!r} is not part of this version", hint=f"use one of {', '.join(_LOCAL_NAMES)}"
-        )
-    from mycelium_sdk.backends.local import LocalVectorBackend
-
-    defaults = {"path": ctx.home.memory_file(ctx.address), "integrity": ctx.home.integrity}
-    given = {**defaults, **(arguments or {})}
-    taken = inspect.signature(LocalVectorBackend).parameters.keys() - {"owner"}
-    if unknown := given.keys() - taken:
-        raise InputError(
-            f"the local backend does not take {', '.join(sorted(unknown))}",
-            hint=f"it takes {', '.join(sorted(taken))}",
-        )
-    return LocalVectorBackend(ctx.address, **given), True
+__all__ = ["AnchorDesk"]
 
 
 class AnchorDesk:
@@ -117,6 +69,33 @@ class AnchorDesk:
     def resume(self, signed: SignedTransaction) -> Receipt:
         """Bring a transaction to its end that was signed before."""
         return self._opened().chain.resume(signed)
+
+    def sign(self, message: bytes) -> bytes:
+        """The owner's Ed25519 signature of a message, 64 bytes."""
+        return self._ctx.keypair().sign(message)
+
+    def history_sources(self) -> tuple[HistorySource | NamedSource, ...]:
+        """Who may know the owner's past anchors; what they say is proved before it is used.
+
+        The indexer, if one is configured, and then the chain's events. An indexer that cannot be used is a
+        note of the history; one that contradicts the chain is an error.
+        """
+        from mycelium_sdk.chain.history import event_history
+
+        client = self._opened()
+        events = event_history(client)
+        indexer = self.indexer()
+        return (events,) if indexer is None else (indexer.source(again=client.get_anchor), events)
+
+    def indexer(self) -> IndexerClient | None:
+        """The configured indexer about this contract, None without one. Asks nobody."""
+        return self._ctx.indexer_client(self._address)
+
+    def keeper(self) -> AnchorKeeper:
+        """What keeps anchors of this contract alive."""
+        from mycelium_sdk.chain.keeping import AnchorKeeper
+
+        return AnchorKeeper(self._opened())
 
     def _opened(self) -> MemoryAnchorClient:
         with self._lock:

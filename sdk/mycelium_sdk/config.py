@@ -30,6 +30,10 @@ FILE_NAME = "mycelium.toml"
 DECRYPT_KEY_VARIABLE = "MYCELIUM_DECRYPT_KEY"
 NETWORKS = ("local", "standalone", "testnet", "mainnet")
 BACKENDS = ("auto", "local", "supermemory", "postgres", "tiered")
+EMBEDDERS = ("none", "minilm")
+
+_MOST_STROOPS = 2**32 - 1
+"""No transaction can hold a higher fee (an unsigned 32-bit number)."""
 
 _PREFIX = "MYCELIUM_"
 
@@ -50,7 +54,8 @@ class Project:
 class Onchain:
     """`[onchain]`: which chain. URLs may hold an access key, so they are not shown.
 
-    `cross_check`: further RPC servers of the same network, which must agree with `rpc_url`.
+    `cross_check`: further RPC servers of the same network, which must agree with `rpc_url`. `max_fee`: the
+    most that one transaction may cost, in stroops; None leaves the SDK's own limit (`chain.fees`).
     """
 
     network: str = "local"
@@ -58,6 +63,7 @@ class Onchain:
     cross_check: tuple[str, ...] = field(default=(), repr=False)
     network_passphrase: str | None = None
     chain_file: Path | None = None
+    max_fee: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +83,13 @@ class Tiered:
 
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
-    """`[memory]`. `dsn` may hold a password, so it is not shown."""
+    """`[memory]`. `dsn` may hold a password, so it is not shown. `embedder`: whose vectors recall uses."""
 
     anchor_address: str | None = None
     backend: str = "auto"
     publish: str | None = None
     dsn: str | None = field(default=None, repr=False)
+    embedder: str = "none"
     tiered: Tiered = field(default_factory=Tiered)
 
 
@@ -167,6 +174,7 @@ _KEYS: dict[str, dict[str, Parser]] = {
         "cross_check": values.list_of(values.http_url),
         "network_passphrase": values.text,
         "chain_file": values.path,
+        "max_fee": values.integer(1, _MOST_STROOPS),
     },
     "wallet": {"path": values.path},
     "memory": {
@@ -174,6 +182,7 @@ _KEYS: dict[str, dict[str, Parser]] = {
         "backend": values.one_of(*BACKENDS),
         "publish": values.text,
         "dsn": values.text,
+        "embedder": values.one_of(*EMBEDDERS),
     },
     "memory.tiered": {
         "primary": values.one_of("local", "supermemory", "postgres"),

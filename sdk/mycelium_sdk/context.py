@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from mycelium_sdk.chain.anchor_client import MemoryAnchorClient
     from mycelium_sdk.chain.base import Receipt
+    from mycelium_sdk.chain.indexer import IndexerClient
     from mycelium_sdk.chain.rpc import RpcChain
     from mycelium_sdk.config import Configuration
 
@@ -117,6 +118,7 @@ class AgentContext:
         self._lock = threading.RLock()
         self._chain: RpcChain | None = None
         self._witnesses: tuple[RpcChain, ...] | None = None
+        self._indexers: dict[str, IndexerClient] = {}
         self._keypair: Keypair | None = None
 
     @property
@@ -191,6 +193,20 @@ class AgentContext:
                 self._witnesses = tuple(RpcChain(url, passphrase) for url in self._cross_check)
             return tuple(MemoryAnchorClient(chain, address) for chain in self._witnesses)
 
+    def indexer_client(self, contract_id: str | None = None) -> IndexerClient | None:
+        """The client of the configured indexer (`[indexer] url`) for that contract, None if none is
+        configured. It asks nothing now, and is closed with the context."""
+        url = self.configuration.indexer.url
+        if url is None:
+            return None
+        address = self.anchor_address(contract_id)
+        with self._lock:
+            if address not in self._indexers:
+                from mycelium_sdk.chain.indexer import IndexerClient
+
+                self._indexers[address] = IndexerClient(url, self.network.passphrase, address)
+            return self._indexers[address]
+
     def call_contract(
         self,
         contract_id: str,
@@ -243,6 +259,13 @@ class AgentContext:
                 raise InputError(f"cannot read {path}", hint="give the path of a .wasm file") from error
         return deploy(self.chain, wasm, self.keypair()).contract_id
 
+    def files(self) -> tuple[Path, ...]:
+        """The files that this context is made from, whether they are there or not: wallet, configuration, and
+        the embedded chain."""
+        chain = self.configuration.onchain.chain_file or self.home.root / "localnet" / "chain.db"
+        own = (self.configuration.file, None if self._wallet is None else self._wallet.path)
+        return (chain, *(file for file in own if file is not None))
+
     def close(self) -> None:
         """Forget the key and release connections and files. Closing twice is harmless."""
         with self._lock:
@@ -250,7 +273,10 @@ class AgentContext:
             for chain in (self._chain, *(self._witnesses or ())):
                 if chain is not None:
                     chain.close()
+            for indexer in self._indexers.values():
+                indexer.close()
             self._chain = self._witnesses = None
+            self._indexers.clear()
 
     def __enter__(self) -> AgentContext:
         return self
@@ -273,14 +299,17 @@ class AgentContext:
         return self._wallet
 
     def _open_chain(self) -> RpcChain:
+        from mycelium_sdk.chain.fees import DEFAULT_MAX_FEE
+
+        max_fee = self.configuration.onchain.max_fee or DEFAULT_MAX_FEE
         if self.network.rpc_url is None:
             from mycelium_sdk.chain.embedded import open_embedded
 
             path = self.configuration.onchain.chain_file or self.home.chain_file
-            return open_embedded(path, self.network.passphrase, notify=self._notify)
+            return open_embedded(path, self.network.passphrase, notify=self._notify, max_fee=max_fee)
         from mycelium_sdk.chain.rpc import RpcChain
 
-        return RpcChain(self.network.rpc_url, self.network.passphrase)
+        return RpcChain(self.network.rpc_url, self.network.passphrase, max_fee=max_fee)
 
 
 class _ReadOnlyContext(AgentContext):

@@ -14,6 +14,7 @@
     │   └── WrongPassphrase
     ├── BackendError                 5  where memories are kept
     │   ├── StoreLocked                 another process is writing (retryable)
+    │   ├── StoreUnavailable            the service that keeps them does not answer (retryable)
     │   ├── ForeignFile                 another owner's or another program's file
     │   ├── NewerFile                   written by a newer version
     │   └── IntegrityKeyMissing         what vouches for the rows is not on this machine
@@ -35,10 +36,13 @@
     │   ├── Rollback                    ROLLBACK
     │   ├── Fork                        FORK
     │   ├── NotAnchored                 NOT_ANCHORED
+    │   ├── UntrustedSource             UNTRUSTED_SOURCE
     │   └── UnanchoredWrites            AHEAD: going on would lose writes
     └── BlobError                    8  where published blobs are kept
         ├── BlobNotFound
-        └── PublishFailed
+        ├── BlobUnavailable             the server that has it does not give it (retryable)
+        ├── PublishFailed
+        └── ContextUnusable             a context file that does not fit its blob; loading goes on without
 
 Rules: a message says what is wrong, `hint` says what to do about it. Neither ever holds memory text, a seed
 or a passphrase. Errors of lower layers are mapped in one place each, with `raise ... from`. Whatever
@@ -59,11 +63,12 @@ class MyceliumError(Exception):
 
     `hint` defaults to the next step of the verdict, where there is a verdict. `exit_code` is the command
     line's (formats.md section 9). `retryable` means that the same call may succeed later without any
-    change.
+    change, and not before `retry_after` seconds, where a server said so.
     """
 
     exit_code: ClassVar[int] = 1
     retryable: ClassVar[bool] = False
+    retry_after: float | None = None
     default_verdict: ClassVar[Verdict | None] = None
 
     def __init__(self, message: str, *, hint: str | None = None, verdict: Verdict | None = None) -> None:
@@ -146,6 +151,12 @@ class BackendError(MyceliumError):
 
 class StoreLocked(BackendError):
     """Another process held the store longer than the busy timeout."""
+
+    retryable: ClassVar[bool] = True
+
+
+class StoreUnavailable(BackendError):
+    """The service that keeps the memories could not be reached, or did not answer in time."""
 
     retryable: ClassVar[bool] = True
 
@@ -338,6 +349,12 @@ class Fork(VerificationError):
     default_verdict = Verdict.FORK
 
 
+class UntrustedSource(VerificationError):
+    """The place where a blob should come from is one that is not fetched from. Nothing was loaded."""
+
+    default_verdict = Verdict.UNTRUSTED_SOURCE
+
+
 class NotAnchored(VerificationError):
     """The owner has never anchored on this chain and contract."""
 
@@ -360,5 +377,17 @@ class BlobNotFound(BlobError):
     """There is no blob at the URI."""
 
 
+class BlobUnavailable(BlobError):
+    """The server that should have a blob could not be reached, or did not give it in time and whole."""
+
+    retryable: ClassVar[bool] = True
+    default_verdict = Verdict.UNAVAILABLE
+
+
 class PublishFailed(BlobError):
     """A blob could not be published, and nothing was anchored. The cause, if any, is chained."""
+
+
+class ContextUnusable(BlobError):
+    """A context file is not what its owner signed for the blob, or cannot be written. It never keeps a memory
+    from being anchored or loaded: its message becomes part of a note."""

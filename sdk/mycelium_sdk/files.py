@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
+import re
 import stat
+import time
 from typing import TYPE_CHECKING, BinaryIO
 
 from mycelium_sdk.errors import BackendError, MyceliumError
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+_ABANDONED_SECONDS = 3600.0
+_temporary_name = re.compile(r"\.[0-9a-f]{16}\.tmp")
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
@@ -100,8 +106,9 @@ def read_private(
     `exposed` is raised if others than the owner may use the file (default: `kind`).
     """
     with _open_regular(path, kind) as file, file_errors(path, "read", kind):
-        _refuse_others(path, os.fstat(file.fileno()).st_mode, "600", exposed or kind)
-        data = file.read(max_bytes + 1)
+        status = os.fstat(file.fileno())
+        _refuse_others(path, status.st_mode, "600", exposed or kind)
+        data = file.read(min(status.st_size, max_bytes) + 1)  # so much memory is taken, whatever there is
     if len(data) > max_bytes:
         raise kind(f"{path} is larger than {max_bytes} bytes, so it is not what it should be")
     return data
@@ -182,22 +189,58 @@ def open_private_sqlite(
 @contextlib.contextmanager
 def _temporary(folder: Path, data: bytes | Iterable[bytes]) -> Iterator[Path]:
     """A complete private file beside its destination; gone afterwards if it was not renamed."""
+    _sweep(folder)
     path = folder / f".{os.urandom(8).hex()}.tmp"
     try:
-        _write_new(path, [data] if isinstance(data, bytes) else data)
-        yield path
+        with _new_file(path) as file:
+            with contextlib.suppress(OSError):  # not every file system has locks; nobody sweeps there
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _fill(file, [data] if isinstance(data, bytes) else data)
+            yield path
     finally:
         path.unlink(missing_ok=True)
 
 
+def _sweep(folder: Path) -> None:
+    """Remove the temporary files of processes that were killed.
+
+    A writer holds a lock on its file until that has its name. The age is for what a lock does not show: a
+    writer on another machine, or one that has the file and not yet the lock.
+    """
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _temporary_name.fullmatch(entry.name):
+                _remove_abandoned(folder / entry.name)
+
+
+def _remove_abandoned(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > _ABANDONED_SECONDS:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+        finally:
+            os.close(descriptor)
+
+
 def _write_new(path: Path, chunks: Iterable[bytes]) -> None:
+    with _new_file(path) as file:
+        _fill(file, chunks)
+
+
+def _new_file(path: Path) -> BinaryIO:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
-        os.fchmod(descriptor, 0o600)  # whatever the umask is
-        for chunk in chunks:
-            file.write(chunk)
-        file.flush()
-        os.fsync(descriptor)
+    os.fchmod(descriptor, 0o600)  # whatever the umask is
+    return open(descriptor, "wb")  # noqa: PTH123 - a descriptor, and the caller's to close
+
+
+def _fill(file: BinaryIO, chunks: Iterable[bytes]) -> None:
+    for chunk in chunks:
+        file.write(chunk)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _open_regular(path: Path, kind: type[MyceliumError]) -> BinaryIO:

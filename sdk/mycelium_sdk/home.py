@@ -2,6 +2,7 @@
 
 memory/{owner}.db       the owner's records
 state/state.db          anchors seen, high-water marks, intents
+state/tiered-*.db       what the secondary of a tiered memory still lacks
 state/integrity/        the keys that vouch for memory files
 blobs/                  published blobs, unless told otherwise
 localnet/chain.db       the embedded chain, unless told otherwise
@@ -9,6 +10,7 @@ localnet/chain.db       the embedded chain, unless told otherwise
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +56,12 @@ class Home:
         """The SQLite file of the facts about chains."""
         return self._folder("state") / "state.db"
 
+    def tier_queue(self, owner: str, places: str) -> Path:
+        """The SQLite file of what the secondary of two backends lacks; one for each owner and pair of
+        places."""
+        pair = hashlib.sha256(places.encode()).hexdigest()[:12]
+        return self._folder("state") / f"tiered-{check_account(owner)}-{pair}.db"
+
     @property
     def integrity(self) -> Path:
         """The folder of the keys that vouch for memory files."""
@@ -68,6 +76,11 @@ class Home:
     def chain_file(self) -> Path:
         """The SQLite file of the embedded chain."""
         return self._folder("localnet") / "chain.db"
+
+    @property
+    def index_file(self) -> Path:
+        """The SQLite file of an indexer."""
+        return self._folder("indexer") / "index.db"
 
     def _folder(self, name: str) -> Path:
         return ensure_private_folder(ensure_private_folder(self.root) / name)

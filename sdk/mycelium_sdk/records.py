@@ -11,6 +11,10 @@ DEFAULT_MAX_RECORD_BYTES = 1024 * 1024
 """Default limit of one record: bytes of UTF-8, content and tags together."""
 
 
+_EARLIEST, _LATEST = -62_135_596_800, 253_402_300_800
+"""Years 1 to 9999, which every calendar can show, in Unix seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One remembered thing. Its identity is its content and its tags.
@@ -41,6 +45,20 @@ class Record:
                 hint="split the text into several memories, or raise the limit",
             )
         return cls(text, tuple(names))
+
+
+def checked_time(time: object) -> float | None:
+    """When a memory was first known, in Unix seconds of the years 1 to 9999, or None for not known.
+
+    Raises `InputError` for anything else.
+    """
+    if time is None:
+        return None
+    if isinstance(time, bool) or not isinstance(time, (int, float)):
+        raise InputError(f"the time is {_kind(time)} instead of a number", hint="give Unix seconds")
+    if not _EARLIEST <= time < _LATEST:  # nor is NaN
+        raise InputError("the time is not within the years 1 to 9999", hint="give Unix seconds")
+    return float(time)
 
 
 def _each(tags: object) -> Iterable[object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from mycelium_sdk.errors import BackendError, StoreLocked
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+_REMAKE = "move the file away, then `mycelium memory rehydrate`"
 
 _PROBLEMS = {
     sqlite3.SQLITE_FULL: ("the disk is full", "free some space, then try again; nothing was lost"),
@@ -21,10 +24,14 @@ _PROBLEMS = {
         "the disk reports an error",
         "check the disk; what was acknowledged before is kept",
     ),
-    sqlite3.SQLITE_CORRUPT: ("it is damaged", "move the file away, then `mycelium memory rehydrate`"),
-    sqlite3.SQLITE_NOTADB: ("it is damaged", "move the file away, then `mycelium memory rehydrate`"),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged", _REMAKE),
+    sqlite3.SQLITE_NOTADB: ("it is damaged", _REMAKE),
     sqlite3.SQLITE_TOOBIG: ("a text is too large for it", "split the text into several memories"),
 }
+
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
+_READ_ONLY = ("the file system is read-only", "choose a path that can be written, e.g. with MYCELIUM_HOME")
 
 
 class InTheWay(sqlite3.OperationalError):
@@ -39,10 +46,10 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 @contextlib.contextmanager
-def explained(path: Path | None) -> Iterator[None]:
+def explained(path: Path | None, *, remake: str = _REMAKE) -> Iterator[None]:
     """Turn every `sqlite3.Error` of the block into the `BackendError` that explains it.
 
-    `path` is the database's file, None for a memory that has none.
+    `path` is the database's file, None for a memory that has none. `remake`: what to do about a damaged one.
     """
     try:
         yield
@@ -55,11 +62,19 @@ def explained(path: Path | None) -> Iterator[None]:
         known = _PROBLEMS.get(_primary(cause))
         if known is None:
             # Neither said nor chained: SQLite and its module quote what they stumble over, memory text too.
-            raise BackendError(
-                f"cannot use {name}: it is damaged",
-                hint="move the file away, then `mycelium memory rehydrate`",
-            ) from None
+            raise BackendError(f"cannot use {name}: it is damaged", hint=remake) from None
+        if _primary(cause) in _DAMAGED:
+            known = known[0], remake
+        if _primary(cause) in _UNWRITABLE and path is not None and _is_read_only(path.parent):
+            known = _READ_ONLY
         raise BackendError(f"cannot use {name}: {known[0]}", hint=known[1]) from cause
+
+
+def _is_read_only(folder: Path) -> bool:
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def _primary(error: sqlite3.Error) -> int:

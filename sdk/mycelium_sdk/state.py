@@ -9,30 +9,23 @@ chain and owner. Writes are single transactions with full synchronisation, made 
 
 from __future__ import annotations
 
-import contextlib
-import os
-import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mycelium_sdk.errors import ForeignFile, NewerFile
-from mycelium_sdk.files import open_private_sqlite
-from mycelium_sdk.sqlite_errors import explained
+from mycelium_sdk.facts import ChainKey, Conflict, Intent, KnownAnchor, LastAnchor, Mark
+from mycelium_sdk.private_database import PrivateDatabase
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Iterable
     from pathlib import Path
     from types import TracebackType
 
-__all__ = ["ChainKey", "Intent", "KnownAnchor", "LastAnchor", "Mark", "StateStore"]
+__all__ = ["ChainKey", "Conflict", "Intent", "KnownAnchor", "LastAnchor", "Mark", "StateStore"]
 
 _APPLICATION_ID = 0x4D79_5374  # "MySt"
-_SCHEMA_VERSION = 1
-_BUSY_SECONDS = 30.0
 
-_SCHEMA = """
+_VERSION_1 = """
 CREATE TABLE last_anchors(
     network TEXT NOT NULL, contract TEXT NOT NULL, owner TEXT NOT NULL, chain_id TEXT NOT NULL,
     version INTEGER NOT NULL, root BLOB NOT NULL, uri TEXT, change_counter INTEGER NOT NULL,
@@ -63,73 +56,14 @@ CREATE TABLE intents(
 ) WITHOUT ROWID;
 """
 
+_VERSION_2 = """
+ALTER TABLE last_anchors ADD COLUMN link BLOB;
+ALTER TABLE last_anchors ADD COLUMN link_before BLOB;
+ALTER TABLE intents ADD COLUMN link BLOB;
+ALTER TABLE intents ADD COLUMN link_before BLOB
+"""
+
 _WHERE = "network = ? AND contract = ? AND owner = ? AND chain_id = ?"
-
-
-@dataclass(frozen=True, slots=True)
-class ChainKey:
-    """Which chain and whose memory: network passphrase, contract id, owner, chain id ('' where none is
-    served)."""
-
-    network: str
-    contract: str
-    owner: str
-    chain_id: str = ""
-
-    @property
-    def values(self) -> tuple[str, str, str, str]:
-        """The columns in the tables' order."""
-        return (self.network, self.contract, self.owner, self.chain_id)
-
-
-@dataclass(frozen=True, slots=True)
-class LastAnchor:
-    """The anchor that the local memory is based on: made here, or verified and loaded here.
-
-    `change_counter` is the memory's when its root was `root`; `anchored_at` is in Unix seconds.
-    """
-
-    version: int
-    root: bytes
-    uri: str | None
-    change_counter: int
-    anchored_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """The highest anchor ever seen on a chain: version, root, and the ledger it was seen at."""
-
-    version: int
-    root: bytes
-    ledger: int
-
-
-@dataclass(frozen=True, slots=True)
-class KnownAnchor:
-    """An anchor that was once verified: its version, root and URI."""
-
-    version: int
-    root: bytes
-    uri: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """An anchoring in flight: what is being anchored, on top of which version, at which change counter.
-
-    `transaction_hash` (hex), `envelope` (base64 of its XDR) and `valid_until` (Unix seconds of ledger time)
-    are of the transaction, and None until it was signed.
-    """
-
-    root: bytes
-    uri: str
-    expected_version: int
-    change_counter: int
-    transaction_hash: str | None = None
-    envelope: str | None = None
-    valid_until: int | None = None
-    signed_ledger: int | None = None
 
 
 class StateStore:
@@ -141,32 +75,13 @@ class StateStore:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.RLock()
-        self._inherited: list[sqlite3.Connection] = []
-        self._open()
-
-    def _open(self) -> None:
-        self._process = os.getpid()
-        self._connection = open_private_sqlite(self._path, timeout=_BUSY_SECONDS)
-        try:
-            self._prepare()
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def _leave_to_parent(self) -> None:
-        """In a forked child: a connection of its own, since to use or close the parent's would harm its
-        file."""
-        if self._process != os.getpid():
-            self._lock = threading.RLock()  # a thread that only the parent has may hold the old one
-            self._inherited.append(self._connection)
-            self._open()
+        self._database = PrivateDatabase(
+            path, application_id=_APPLICATION_ID, migrations=(_VERSION_1, _VERSION_2)
+        )
 
     def close(self) -> None:
         """Close the file. Closing twice is harmless."""
-        with self._lock:
-            self._connection.close()
+        self._database.close()
 
     def __enter__(self) -> StateStore:
         return self
@@ -176,18 +91,10 @@ class StateStore:
     ) -> None:
         self.close()
 
-    # -- what the local memory is based on
-
-    def last_anchor(self, key: ChainKey) -> LastAnchor | None:
-        """The anchor the local memory is based on, on this chain."""
-        row = self._row(
-            f"SELECT version, root, uri, change_counter, anchored_at FROM last_anchors WHERE {_WHERE}",
-            key.values,
-        )
-        return None if row is None else LastAnchor(*row)
+    # -- what the local memory is based on: `LastAnchors`
 
     def newest_chain(self, network: str, contract: str, owner: str) -> ChainKey | None:
-        """The chain of that network and contract used last, for answers that must not ask the chain."""
+        """See `LastAnchors`."""
         row = self._row(
             "SELECT chain_id FROM last_anchors WHERE network = ? AND contract = ? AND owner = ?"
             " ORDER BY updated_at DESC LIMIT 1",
@@ -195,9 +102,72 @@ class StateStore:
         )
         return None if row is None else ChainKey(network, contract, owner, row[0])
 
+    def last_anchor(self, key: ChainKey) -> LastAnchor | None:
+        """See `LastAnchors`."""
+        row = self._row(
+            "SELECT version, root, uri, change_counter, anchored_at, link, link_before FROM last_anchors"
+            f" WHERE {_WHERE}",
+            key.values,
+        )
+        return None if row is None else LastAnchor(*row)
+
+    def record_last(self, key: ChainKey, anchor: LastAnchor) -> None:
+        """See `LastAnchors`."""
+        with self._database.writing() as connection:
+            self._record_last(connection, key, anchor)
+
+    def forget_last(self, network: str, contract: str, owner: str) -> None:
+        """See `LastAnchors`."""
+        with self._database.writing() as connection:
+            _delete_all(connection, "last_anchors", network, contract, owner)
+
+    def record(self, key: ChainKey, anchor: LastAnchor, *, ledger: int) -> None:
+        """The memory is based on `anchor`, verified at `ledger`: `record_last` and `settle` in one."""
+        with self._database.writing() as connection:
+            self._record_last(connection, key, anchor)
+            self._settle(connection, key, anchor, ledger)
+
+    def settle(self, key: ChainKey, anchor: LastAnchor, *, ledger: int) -> None:
+        """Raise the mark to `anchor`, verified at `ledger`, and keep its root among the known ones.
+
+        An intent that this anchor fulfils or overtakes is done with; one for a later version stays.
+        """
+        with self._database.writing() as connection:
+            self._settle(connection, key, anchor, ledger)
+
+    @staticmethod
+    def _record_last(connection: sqlite3.Connection, key: ChainKey, anchor: LastAnchor) -> None:
+        connection.execute(
+            "INSERT INTO last_anchors(network, contract, owner, chain_id, version, root, uri, change_counter,"
+            " anchored_at, updated_at, link, link_before) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET"
+            " version = excluded.version, root = excluded.root, uri = excluded.uri,"
+            " change_counter = excluded.change_counter, anchored_at = excluded.anchored_at,"
+            " updated_at = excluded.updated_at, link = excluded.link, link_before = excluded.link_before"
+            " WHERE excluded.version >= version",
+            (
+                *key.values, anchor.version, anchor.root, anchor.uri, anchor.change_counter,
+                anchor.anchored_at, time.time(), anchor.link, anchor.link_before,
+            ),
+        )  # fmt: skip
+
+    @classmethod
+    def _settle(cls, connection: sqlite3.Connection, key: ChainKey, anchor: LastAnchor, ledger: int) -> None:
+        cls._raise_mark(connection, key, Mark(anchor.version, anchor.root, ledger))
+        connection.execute(
+            "INSERT OR REPLACE INTO known_anchors VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (*key.values, anchor.version, anchor.root, anchor.uri),
+        )
+        connection.execute(
+            f"DELETE FROM intents WHERE {_WHERE} AND expected_version < ?",
+            (*key.values, anchor.version),
+        )
+
+    # -- the high-water mark
+
     def known(self, network: str, contract: str, owner: str) -> dict[str, Mark]:
         """The highest anchor seen on each chain of this network, contract and owner, by chain id."""
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT chain_id, version, root, ledger FROM marks"
                 " WHERE network = ? AND contract = ? AND owner = ?",
@@ -205,44 +175,30 @@ class StateStore:
             ).fetchall()
         return {chain_id: Mark(*mark) for chain_id, *mark in rows}
 
-    def record(self, key: ChainKey, anchor: LastAnchor, *, ledger: int) -> None:
-        """Settle: the memory is based on `anchor`, verified at `ledger`.
-
-        An intent that this anchor fulfils or overtakes is done with; one for a later version stays.
-        """
-        with self._writing() as connection:
-            # Another process may have recorded a newer one meanwhile, which stands.
-            connection.execute(
-                "INSERT INTO last_anchors VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-                " version = excluded.version, root = excluded.root, uri = excluded.uri,"
-                " change_counter = excluded.change_counter, anchored_at = excluded.anchored_at,"
-                " updated_at = excluded.updated_at WHERE excluded.version >= version",
-                (
-                    *key.values, anchor.version, anchor.root, anchor.uri,
-                    anchor.change_counter, anchor.anchored_at, time.time(),
-                ),
-            )  # fmt: skip
-            self._raise_mark(connection, key, Mark(anchor.version, anchor.root, ledger))
-            connection.execute(
-                "INSERT OR REPLACE INTO known_anchors VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*key.values, anchor.version, anchor.root, anchor.uri),
-            )
-            connection.execute(
-                f"DELETE FROM intents WHERE {_WHERE} AND expected_version < ?",
-                (*key.values, anchor.version),
-            )
-
-    # -- the high-water mark
-
     def mark(self, key: ChainKey) -> Mark | None:
         """The highest anchor ever seen on this chain."""
         row = self._row(f"SELECT version, root, ledger FROM marks WHERE {_WHERE}", key.values)
         return None if row is None else Mark(*row)
 
-    def raise_mark(self, key: ChainKey, mark: Mark) -> None:
-        """Remember that `mark` was seen. It never moves down."""
-        with self._writing() as connection:
+    def raise_mark(self, key: ChainKey, mark: Mark, uri: str | None = None) -> None:
+        """Remember that `mark` was seen, and the anchor's URI. It never moves down."""
+        with self._database.writing() as connection:
             self._raise_mark(connection, key, mark)
+            # An older blob that is served later is recognised by its root.
+            connection.execute(
+                "INSERT INTO known_anchors VALUES (?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET uri = coalesce(uri, excluded.uri)",
+                (*key.values, mark.version, mark.root, uri),
+            )
+
+    def know(self, key: ChainKey, anchors: Iterable[tuple[int, bytes, str | None]]) -> None:
+        """Remember anchors, (version, root, URI), that a history proved."""
+        with self._database.writing() as connection:
+            connection.executemany(
+                "INSERT INTO known_anchors VALUES (?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET uri = coalesce(uri, excluded.uri)",
+                [(*key.values, *anchor) for anchor in anchors],
+            )
 
     def known_anchor(self, key: ChainKey, root: bytes) -> KnownAnchor | None:
         """The newest anchor with this root that was ever verified on this chain."""
@@ -253,9 +209,28 @@ class StateStore:
         )
         return None if row is None else KnownAnchor(*row)
 
+    def anchors_of(self, owner: str) -> list[tuple[str, KnownAnchor]]:
+        """(network passphrase, anchor) of all that were ever verified, on any chain."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT DISTINCT network, version, root, uri FROM known_anchors WHERE owner = ?"
+                " ORDER BY version DESC, network",
+                (owner,),
+            ).fetchall()
+        return [(network, KnownAnchor(*anchor)) for network, *anchor in rows]
+
+    def needed_roots(self, owner: str) -> set[bytes]:
+        """The roots of the newest anchors on every chain, and of those in flight: their blobs are needed."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT root FROM marks WHERE owner = ?1 UNION SELECT root FROM intents WHERE owner = ?1",
+                (owner,),
+            ).fetchall()
+        return {root for (root,) in rows}
+
     def keep_evidence(self, key: ChainKey, verdict: str, seen: Mark | None, mark: Mark | None) -> None:
         """Keep what was seen when the chain contradicted what is known."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute(
                 "INSERT INTO conflicts(network, contract, owner, chain_id, verdict, seen_version, seen_root,"
                 " seen_ledger, mark_version, mark_root, mark_ledger, noticed_at)"
@@ -268,18 +243,25 @@ class StateStore:
         row = self._row(f"SELECT count(*) FROM conflicts WHERE {_WHERE}", key.values)
         return 0 if row is None else int(row[0])
 
-    def forget_chain(self, key: ChainKey) -> None:
+    def conflicts(self, network: str, contract: str, owner: str) -> tuple[Conflict, ...]:
+        """What is kept of contradictions on any chain of this network and contract, the newest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT verdict, noticed_at FROM conflicts"
+                " WHERE network = ? AND contract = ? AND owner = ? ORDER BY id DESC",
+                (network, contract, owner),
+            ).fetchall()
+        return tuple(Conflict(*row) for row in rows)
+
+    def forget_chain(self, network: str, contract: str, owner: str) -> None:
         """Drop the marks of every chain of this network, contract and owner, on a person's explicit word.
 
         What the memory was based on is dropped with them. The roots that were verified, and the evidence of
         conflicts, stay.
         """
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             for table in ("marks", "last_anchors", "intents"):
-                connection.execute(
-                    f"DELETE FROM {table} WHERE network = ? AND contract = ? AND owner = ?",
-                    key.values[:3],
-                )
+                _delete_all(connection, table, network, contract, owner)
 
     # -- what is in flight
 
@@ -287,61 +269,41 @@ class StateStore:
         """The anchoring in flight on this chain."""
         row = self._row(
             "SELECT root, uri, expected_version, change_counter, transaction_hash, envelope, valid_until,"
-            " signed_ledger"
-            f" FROM intents WHERE {_WHERE}",
+            f" signed_ledger, link, link_before FROM intents WHERE {_WHERE}",
             key.values,
         )
         return None if row is None else Intent(*row)
 
+    def in_flight(self, network: str, contract: str, owner: str) -> dict[str, Intent]:
+        """The anchorings in flight on each chain of this network and contract, by chain id."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT chain_id FROM intents WHERE network = ? AND contract = ? AND owner = ?",
+                (network, contract, owner),
+            ).fetchall()
+        found = {chain: self.intent(ChainKey(network, contract, owner, chain)) for (chain,) in rows}
+        return {chain: intent for chain, intent in found.items() if intent is not None}
+
     def put_intent(self, key: ChainKey, intent: Intent) -> None:
         """Record what is about to be sent, durably, replacing an earlier intent of this chain."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO intents(network, contract, owner, chain_id, root, uri,"
+                " expected_version, change_counter, transaction_hash, envelope, valid_until, signed_ledger,"
+                " link, link_before) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     *key.values, intent.root, intent.uri, intent.expected_version,
                     intent.change_counter, intent.transaction_hash, intent.envelope, intent.valid_until,
-                    intent.signed_ledger,
+                    intent.signed_ledger, intent.link, intent.link_before,
                 ),
             )  # fmt: skip
 
     def drop_intent(self, key: ChainKey) -> None:
         """Forget what was in flight: it is known not to have happened."""
-        with self._writing() as connection:
+        with self._database.writing() as connection:
             connection.execute(f"DELETE FROM intents WHERE {_WHERE}", key.values)
 
-    # -- the file
-
-    def _prepare(self) -> None:
-        connection = self._connection
-        with explained(self._path):
-            application, version, tables = self._identity()
-            if application not in (0, _APPLICATION_ID) or (application == 0 and tables):
-                raise ForeignFile(
-                    f"{self._path} belongs to another program", hint="move it away; it was not touched"
-                )
-            if version > _SCHEMA_VERSION:
-                raise NewerFile(
-                    f"{self._path} was written by a newer release", hint="upgrade mycelium-memory"
-                )
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-        if version < _SCHEMA_VERSION:
-            with self._writing():
-                if self._identity()[1] < _SCHEMA_VERSION:  # another process may have been first
-                    for statement in _SCHEMA.split(";"):
-                        connection.execute(statement)
-                    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                    connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-
-    def _identity(self) -> tuple[int, int, int]:
-        """Application id, version and number of tables, of one state: another process may be making them."""
-        sql = (
-            "SELECT (SELECT application_id FROM pragma_application_id),"
-            " (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_master)"
-        )
-        application, version, tables = self._connection.execute(sql).fetchone()
-        return application, version, tables
+    # -- inside
 
     @staticmethod
     def _raise_mark(connection: sqlite3.Connection, key: ChainKey, mark: Mark) -> None:
@@ -354,28 +316,15 @@ class StateStore:
         )
 
     def _row(self, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        with self._reading() as connection:
+        with self._database.reading() as connection:
             row: tuple[Any, ...] | None = connection.execute(sql, values).fetchone()
             return row
 
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        self._leave_to_parent()
-        with self._lock, explained(self._path):
-            yield self._connection
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        self._leave_to_parent()
-        with self._lock, explained(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+def _delete_all(connection: sqlite3.Connection, table: str, network: str, contract: str, owner: str) -> None:
+    connection.execute(
+        f"DELETE FROM {table} WHERE network = ? AND contract = ? AND owner = ?", (network, contract, owner)
+    )
 
 
 def _columns(mark: Mark | None) -> tuple[int | None, bytes | None, int | None]:

@@ -21,8 +21,12 @@ class Step(enum.StrEnum):
     """The blob to anchor is in memory."""
     PUBLISHED = "PUBLISHED"
     """It is stored durably."""
+    DESCRIBED = "DESCRIBED"
+    """So is its context file, or it cannot be."""
     INTENDED = "INTENDED"
     """The intent is on disk, without a transaction."""
+    LINKED = "LINKED"
+    """The store has the link of what is anchored or was adopted."""
     SIGNED = "SIGNED"
     """The intent is on disk, with the signed transaction."""
     SENT = "SENT"
@@ -33,6 +37,8 @@ class Step(enum.StrEnum):
     """The anchored blob is in memory and has the anchored root."""
     LOADED = "LOADED"
     """The backend holds it."""
+    CONFIRMED = "CONFIRMED"
+    """The record says that the store has its link."""
 
 
 _observer: Callable[[Step], None] | None = None

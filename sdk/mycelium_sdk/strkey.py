@@ -63,6 +63,22 @@ def encode_account(public_key: bytes) -> str:
     return _encode(_ACCOUNT, public_key)
 
 
+def decode_contract(address: str) -> bytes:
+    """The 32 bytes of a contract's id. Raises `InputError`."""
+    payload = _payload(address, _CONTRACT)
+    if payload is None:
+        check_contract(address)
+        raise AssertionError("unreachable")
+    return payload
+
+
+def encode_contract(identity: bytes) -> str:
+    """The address of a contract by the 32 bytes of its id. Raises `InputError` for another length."""
+    if len(identity) != 32:
+        raise InputError(f"a contract's id has 32 bytes, not {len(identity)}")
+    return _encode(_CONTRACT, identity)
+
+
 def decode_seed(seed: object) -> bytes | None:
     """The 32 bytes of an ed25519 private key written as a seed (`S...`); None for anything else."""
     return _payload(seed, _SEED)

@@ -75,7 +75,7 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
     ),
     Verdict.DIVERGED: (
         "The chain and this memory have gone different ways, most likely because another machine anchored.",
-        "Load what is anchored: `mycelium memory rehydrate`; --on-conflict merge keeps what is only here.",
+        "Bring both together: `mycelium memory sync`. Or load what is anchored: `mycelium memory rehydrate`.",
     ),
     Verdict.NOT_ANCHORED: (
         "This owner has never anchored a memory on this chain and contract.",
@@ -99,7 +99,7 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
     ),
     Verdict.WRONG_DOMAIN: (
         "The server answers for another network, or the address is another contract.",
-        "Check `[onchain] network` and `rpc_url`, and `[memory] anchor_address` in mycelium.toml.",
+        "Check network, rpc_url and chain_file of `[onchain]`, and anchor_address of `[memory]`.",
     ),
     Verdict.NON_CANONICAL: (
         "The bytes are not a canonical memory blob.",
@@ -111,11 +111,11 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
     ),
     Verdict.ARCHIVED: (
         "The anchor exists but the network has archived its entry: its time to live ran out.",
-        "Anchor again, which restores it.",
+        "Restore it: `mycelium memory keep-alive`; or anchor again: `mycelium memory anchor`.",
     ),
     Verdict.UNTRUSTED_SOURCE: (
         "The place where the blob should come from is one that is not fetched from.",
-        "Fetch the blob yourself and give it by `fetch=`, or have the owner publish it by https.",
+        "Get the blob yourself and put it into blobs/ of the home folder as ROOT.json, or use `fetch=`.",
     ),
     Verdict.LIMIT: (
         "Something is larger than the limit set for it.",
@@ -131,7 +131,7 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
     ),
     Verdict.VERSION_CONFLICT: (
         "Somebody else anchored this owner's memory in the meantime.",
-        "Load the newer anchor, keeping what is only here: `mycelium memory rehydrate --on-conflict merge`.",
+        "Bring both together: `mycelium memory sync`.",
     ),
 }
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from mycelium_sdk.backends.base import BaseBackend
@@ -32,6 +33,22 @@ def edit(path: Path, *statements: str) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as editor:
         for statement in statements:
             assert editor.execute(statement).rowcount != 0, "the edit touched nothing"
+
+
+def rewrite_cells(path: Path, change: Callable[[list[int]], list[int]]) -> None:
+    """Change which cells the one leaf of the table of memories has, as only writing to the pages can."""
+    with closing(sqlite3.connect(path)) as connection:
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'memories'")
+        ((size,),) = connection.execute("PRAGMA page_size")
+    data = bytearray(path.read_bytes())
+    start = (page - 1) * size
+    assert data[start] == 0x0A, "not a leaf"
+    count = int.from_bytes(data[start + 3 : start + 5], "big")
+    cells = [int.from_bytes(data[at : at + 2], "big") for at in range(start + 8, start + 8 + 2 * count, 2)]
+    cells = change(cells)
+    data[start + 3 : start + 5] = len(cells).to_bytes(2, "big")
+    data[start + 8 : start + 8 + 2 * len(cells)] = b"".join(cell.to_bytes(2, "big") for cell in cells)
+    path.write_bytes(data)
 
 
 def recall_all(store: BaseBackend) -> set[str]:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.conversations import Conversation, Memory, Question, own_conversation
-from benchmarks.recall_quality import Answer, answers, contents, fts5, hashed, ours, plain, scores
+from benchmarks.recall_quality import (
+    Answer,
+    answers,
+    contents,
+    elsewhere,
+    fts5,
+    hashed,
+    ours,
+    plain,
+    scores,
+)
 from mycelium_sdk.backends.local import LocalVectorBackend, search
 from mycelium_sdk.backends.text import query_terms, terms
 
@@ -195,3 +205,18 @@ def test_forgotten_neighbours_are_no_context_any_more(owner: str) -> None:
         for number in (*range(place - 8, place), *range(place + 1, place + 8)):
             store.forget(ids[number])
         assert ids[place] not in [hit["id"] for hit in store.recall(question)]
+
+
+@pytest.mark.parametrize("sessions", [False, True])
+def test_another_machine_recalls_in_the_same_order(*, sessions: bool) -> None:
+    """After anchoring and loading there, with what the context file tells."""
+    questions = [question.text for question in (*CONVERSATION.questions, *own_conversation().questions)]
+    with ours(CONVERSATION, sessions=sessions) as here, elsewhere(CONVERSATION, sessions=sessions) as there:
+        for question in questions:
+            assert there(question, 30) == here(question, 30)
+
+
+def test_without_the_context_file_the_words_around_are_no_help() -> None:
+    """So that the test above shows what it says."""
+    found = scores(_asked(elsewhere(CONVERSATION, sessions=True, with_context=False)))
+    assert found.at_10 < scores(_asked(ours(CONVERSATION, sessions=True))).at_10 - 0.5

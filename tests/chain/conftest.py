@@ -13,8 +13,8 @@ from stellar_sdk import Keypair, TransactionEnvelope, scval, xdr
 from stellar_sdk.client.base_sync_client import BaseSyncClient
 from stellar_sdk.client.response import Response
 
-from mycelium_sdk.chain.retry import Pace, RetryPolicy
 from mycelium_sdk.chain.rpc import RpcChain
+from mycelium_sdk.retry import Pace, RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

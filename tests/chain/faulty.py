@@ -12,8 +12,8 @@ from stellar_sdk import Keypair
 from mycelium_localnet import IN_PROCESS_URL, Chain, InProcessClient
 from mycelium_sdk.chain.anchor_client import MemoryAnchorClient
 from mycelium_sdk.chain.deployment import ensure_local_contract
-from mycelium_sdk.chain.retry import Pace, RetryPolicy
 from mycelium_sdk.chain.rpc import RpcChain
+from mycelium_sdk.retry import Pace, RetryPolicy
 from mycelium_sdk.testing.faults import FaultyClient
 
 if TYPE_CHECKING:

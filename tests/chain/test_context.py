@@ -15,6 +15,7 @@ from mycelium_sdk.chain.artifact import memory_anchor_wasm
 from mycelium_sdk.config import load_configuration
 from mycelium_sdk.context import AgentContext
 from mycelium_sdk.errors import (
+    ChainError,
     ConfigError,
     ContractFailed,
     InputError,
@@ -70,6 +71,29 @@ def test_the_default_is_the_local_network(context: AgentContext) -> None:
     assert context.network.name == "local"
     assert context.address == ADDRESS
     assert context.home.root.name == "home"
+
+
+def test_the_most_that_a_transaction_may_cost_is_configured(folder: Path, wallet: Path) -> None:
+    with AgentContext(wallet) as context:
+        assert context.chain.max_fee == 200_000_000
+    with AgentContext(
+        wallet, "testnet", configuration=configured(folder, "[onchain]\nmax_fee = 777")
+    ) as context:
+        assert context.chain.max_fee == 777
+
+
+def test_what_would_cost_more_is_not_signed_and_the_error_names_the_key(
+    folder: Path, wallet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MYCELIUM_MAX_FEE", "5000")
+    with AgentContext(wallet, passphrase=PASSPHRASE) as context:
+        with pytest.raises(ChainError, match=r"the limit is 0\.0005 XLM") as caught:
+            context.deploy_contract(memory_anchor_wasm())
+        assert "`[onchain] max_fee`" in str(caught.value.hint)
+        assert "MYCELIUM_MAX_FEE" in str(caught.value.hint)
+    monkeypatch.delenv("MYCELIUM_MAX_FEE")
+    with AgentContext(wallet, passphrase=PASSPHRASE) as context:
+        assert context.deploy_contract(memory_anchor_wasm()).startswith("C")
 
 
 def test_the_documented_call(folder: Path, wallet: Path) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,14 +28,15 @@ from mycelium_sdk.chain.artifact import memory_anchor_sha256, memory_anchor_wasm
 from mycelium_sdk.chain.contracts import code_hash
 from mycelium_sdk.chain.deployment import deploy, ensure_local_contract
 from mycelium_sdk.chain.embedded import EmbeddedChain, open_embedded
-from mycelium_sdk.chain.retry import RetryPolicy
-from mycelium_sdk.errors import ChainError, ConfigError, ContractNotFound, InputError
+from mycelium_sdk.errors import ChainError, ChainUnavailable, ConfigError, ContractNotFound, InputError
 from mycelium_sdk.networks import STANDALONE_PASSPHRASE
+from mycelium_sdk.retry import Pace, RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from mycelium_localnet.faults.kinds import FaultKind
     from mycelium_localnet.rows import Submission
     from tests.chain.conftest import FakeClock
 
@@ -162,6 +166,27 @@ def test_the_friendbots_refusal_is_an_error(embedded: EmbeddedChain, monkeypatch
     monkeypatch.setattr(embedded, "friendbot_url", lambda: "http://localnet.invalid/elsewhere")
     with pytest.raises(ChainError, match="404"):
         embedded.fund(Keypair.from_raw_ed25519_seed(bytes(32)).public_key)
+
+
+@pytest.mark.parametrize("kind", ["http_503", "http_504", "html", "drop"])
+@pytest.mark.parametrize("carried_out", [True, False])
+def test_a_lost_answer_of_the_friendbot_is_asked_for_again(kind: FaultKind, *, carried_out: bool) -> None:
+    address = Keypair.from_raw_ed25519_seed(bytes(32)).public_key
+    with Chain.open(":memory:") as localnet:
+        pace = Pace(sleep=lambda _: None)
+        chain = EmbeddedChain(localnet, localnet.passphrase, policy=RetryPolicy(pace=pace))
+        options: dict[str, Any] = {} if kind == "http_503" else {"carried_out": carried_out}
+        localnet.fault(kind, count=3, methods=["friendbot"], **options)
+        chain.fund(address)
+        assert not chain.fund(address), "it is there"
+        localnet.fault(kind, count=100, methods=["friendbot"], **options)
+        other = Keypair.from_raw_ed25519_seed(bytes(31) + b"\x01").public_key
+        if carried_out and options:
+            chain.fund(other)
+            assert not chain.fund(other)
+        else:
+            with pytest.raises(ChainUnavailable):
+                chain.fund(other)
 
 
 def test_deploying_twice_to_one_address_is_an_error(embedded: EmbeddedChain) -> None:
@@ -302,3 +327,48 @@ def test_a_busy_chain_file_is_worth_another_attempt(
     assert code_hash(chain, contract_id) == memory_anchor_sha256()
     assert busy == []
     chain.close()
+
+
+def test_a_forked_child_opens_the_file_itself(tmp_path: Path) -> None:
+    """And takes nothing from its parent when it closes it."""
+    path = tmp_path / "chain.db"
+    with closing(open_embedded(path, STANDALONE_PASSPHRASE)) as chain:
+        client = MemoryAnchorClient(chain, ensure_local_contract(chain, print))
+        signer = Keypair.random()
+        assert client.set_anchor(signer, ROOT).version == 1
+        child = os.fork()
+        if child == 0:
+            version = client.set_anchor(signer, ROOT).version
+            chain.close()
+            os._exit(version)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 2
+        assert client.set_anchor(signer, ROOT).version == 3
+
+
+def test_a_forked_child_that_closes_late_removes_nothing(tmp_path: Path) -> None:
+    """Its parent is done, and another process was killed with what it wrote still in the log."""
+    path = tmp_path / "chain.db"
+    chain = open_embedded(path, STANDALONE_PASSPHRASE)
+    client = MemoryAnchorClient(chain, ensure_local_contract(chain, print))
+    told, telling = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(telling)
+        os.read(told, 1)
+        chain.close()
+        os._exit(0)
+    os.close(told)
+    chain.close()
+    signer = Keypair.random()
+    writer = os.fork()
+    if writer == 0:
+        own = open_embedded(path, STANDALONE_PASSPHRASE)
+        MemoryAnchorClient(own, client.contract_id).set_anchor(signer, ROOT)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(writer, 0)
+    os.close(telling)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    with closing(open_embedded(path, STANDALONE_PASSPHRASE)) as again:
+        assert MemoryAnchorClient(again, client.contract_id).get_version(signer.public_key) == 1

@@ -88,9 +88,9 @@ def test_a_server_on_another_branch_shows_another_root(scene: Scene) -> None:
     assert seen[0] == seen[1] != seen[2]
     assert true not in seen
     assert scene.anchors.get_anchor(OWNER) == true
-    (state,) = scene.chain.entries(scene.anchors._keys(OWNER)[:1])
+    (state,) = scene.chain.entries(scene.anchors.entry_keys(OWNER)[:1])
     scene.trouble.fault("fork", methods=["getLedgerEntries"])
-    (other,) = scene.chain.entries(scene.anchors._keys(OWNER)[:1])
+    (other,) = scene.chain.entries(scene.anchors.entry_keys(OWNER)[:1])
     assert (other.status, other.live_until) == (state.status, state.live_until)
     assert other.data != state.data
 
@@ -136,7 +136,9 @@ def both() -> Iterator[Both]:
 @pytest.mark.parametrize("ledgers", [1, 2, 3, 4, 100])
 def test_both_tell_the_same_lie(both: Both, ledgers: int) -> None:
     """One seed makes one branch, wherever the lie is told."""
-    keys = [key.to_xdr() for owner in (OWNER, OTHER.public_key) for key in both.scene.anchors._keys(owner)]
+    keys = [
+        key.to_xdr() for owner in (OWNER, OTHER.public_key) for key in both.scene.anchors.entry_keys(owner)
+    ]
     questions: list[tuple[str, dict[str, Any]]] = [
         ("getLedgerEntries", {"keys": [*keys, operations.account_key(OWNER).to_xdr()]}),
         ("getEvents", {"startLedger": 2}),
@@ -172,7 +174,7 @@ def test_both_forget_the_same(both: Both, ledgers: int) -> None:
 
 def test_both_lag_alike(both: Both) -> None:
     """The transport replays what it has seen: here, every ledger."""
-    keys = {"keys": [key.to_xdr() for key in both.scene.anchors._keys(OWNER)]}
+    keys = {"keys": [key.to_xdr() for key in both.scene.anchors.entry_keys(OWNER)]}
     for number in range(10, 16):
         both.post("getLedgerEntries", keys)
         both.scene.anchor(number)
@@ -187,7 +189,9 @@ def test_both_lag_alike(both: Both) -> None:
 
 def test_both_archive_alike(both: Both) -> None:
     contract = both.scene.anchors.contract_id
-    keys = [key.to_xdr() for owner in (OWNER, OTHER.public_key) for key in both.scene.anchors._keys(owner)]
+    keys = [
+        key.to_xdr() for owner in (OWNER, OTHER.public_key) for key in both.scene.anchors.entry_keys(owner)
+    ]
     keys = list(dict.fromkeys([*keys, operations.instance_key(contract).to_xdr()]))
     archived = []
     options: list[dict[str, str]] = [{"owner": OTHER.public_key}, {}, {"key": keys[0]}]
@@ -223,7 +227,7 @@ def test_trimmed_history_is_an_error_that_stays(scene: Scene) -> None:
 
 
 def test_an_archived_entry_is_told_from_an_absent_one(scene: Scene) -> None:
-    keys = scene.anchors._keys(OWNER)
+    keys = scene.anchors.entry_keys(OWNER)
     scene.trouble.fault("archive", owner=OWNER, methods=["getLedgerEntries"])
     states = scene.chain.entries(keys)
     assert EntryStatus.ARCHIVED in {state.status for state in states}
@@ -262,7 +266,7 @@ def test_what_the_transport_cannot_be_set_to(kind: Any, options: dict[str, Any],
 
 
 def test_temporary_entries_are_lost_and_never_archived(both: Both) -> None:
-    (key,) = [key for key in both.scene.anchors._keys(OWNER) if key.contract_data is not None][:1]
+    (key,) = [key for key in both.scene.anchors.entry_keys(OWNER) if key.contract_data is not None][:1]
     assert key.contract_data is not None
     persistent = key.to_xdr()
     key.contract_data.durability = xdr.ContractDataDurability.TEMPORARY

@@ -10,9 +10,9 @@ from stellar_sdk import StrKey, TransactionEnvelope
 
 from mycelium_sdk.chain import operations
 from mycelium_sdk.chain.fees import DEFAULT_MAX_FEE, check_fee
-from mycelium_sdk.chain.retry import RetryPolicy
 from mycelium_sdk.chain.rpc import RpcChain
 from mycelium_sdk.errors import ChainError, ChainUnavailable
+from mycelium_sdk.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from stellar_sdk import Keypair
@@ -52,7 +52,7 @@ def test_a_price_beyond_the_limit_is_named_and_nothing_is_signed(
         chain.submit(WORK, signer, before_send=lambda signed: announced.append(signed.hash))
     assert type(caught.value) is ChainError
     assert named in str(caught.value)
-    assert "`max_fee`" in str(caught.value.hint)
+    assert "`[onchain] max_fee` or MYCELIUM_MAX_FEE" in str(caught.value.hint)
     assert announced == server.sent == []
 
 

@@ -15,9 +15,9 @@ from stellar_sdk import StrKey
 
 from mycelium_sdk.chain import operations
 from mycelium_sdk.chain.http_client import REQUEST_SECONDS, HttpClient
-from mycelium_sdk.chain.retry import RetryPolicy
 from mycelium_sdk.chain.rpc import RpcChain
 from mycelium_sdk.errors import ChainError, ChainUnavailable, Unsettled
+from mycelium_sdk.retry import RetryPolicy
 from mycelium_sdk.verdicts import Verdict
 from tests.chain.sockets import make_certificate
 

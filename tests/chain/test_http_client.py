@@ -14,10 +14,10 @@ import requests.exceptions
 import stellar_sdk.exceptions
 
 from mycelium_sdk.chain.http_client import MAX_ANSWER_BYTES, REQUEST_SECONDS, HttpClient
-from mycelium_sdk.chain.retry import RetryPolicy
 from mycelium_sdk.chain.rpc import RpcChain
 from mycelium_sdk.chain.transport import Transport
 from mycelium_sdk.errors import ChainError, ChainUnavailable, MyceliumError
+from mycelium_sdk.retry import RetryPolicy
 from tests.chain.sockets import Listening, Visit, http_answer, make_certificate
 
 if TYPE_CHECKING:
@@ -335,3 +335,25 @@ def test_a_chain_client_has_this_client() -> None:
     chain = RpcChain("https://rpc.example.org", "any network")
     assert isinstance(chain._transport._inner, HttpClient)
     chain.close()
+
+
+def test_a_forked_child_makes_connections_of_its_own(listen: Callable[..., Listening]) -> None:
+    """The parent's stays usable, also after the child closed its client."""
+
+    def serve(visit: Visit) -> None:
+        while (request := visit.request()) is not None:
+            method = json.loads(request.partition(b"\r\n\r\n")[2])["method"]
+            visit.send(http_answer(json.dumps({"result": method, "visit": id(visit)}).encode()))
+
+    client = HttpClient()
+    url = listen(serve).url
+    first = client.post(url, json_data=ASK).json()
+    child = os.fork()
+    if child == 0:
+        other = client.post(url, json_data=ASK).json()
+        client.close()
+        os._exit(0 if other["visit"] != first["visit"] else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert client.post(url, json_data=ASK).json() == first
+    client.close()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mycelium_sdk.chain.retry import Pace, RetryPolicy
 from mycelium_sdk.errors import ChainError, ChainUnavailable
+from mycelium_sdk.retry import Pace, RetryPolicy
 
 if TYPE_CHECKING:
     from tests.chain.conftest import FakeClock

@@ -107,6 +107,23 @@ def test_a_used_sequence_number_is_no_proof_for_what_an_earlier_run_may_have_sen
     assert server.sent == [signed.hash]
 
 
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_number_that_another_transaction_used_is_proof_in_the_end(
+    chain: RpcChain, server: FakeServer, clock: FakeClock, signer: Keypair, *, remembered: bool
+) -> None:
+    """No ledger closes that would make it too late, and whoever waits for one might wait for ever."""
+    signed = signed_but_not_sent(chain, signer)
+    server.sequence += 1
+    server.ledger_lag = 3600
+    server.oldest_ledger = signed.signed_ledger + (1 if remembered else 2)
+    before = clock.seconds
+    with pytest.raises(TransactionFailed if remembered else Unsettled):
+        chain.resume(signed)
+    assert server.sent == [signed.hash]
+    assert server.taken == {}
+    assert (clock.seconds - before < 20) == remembered
+
+
 def test_an_earlier_runs_transaction_that_stays_unknown_is_unsettled(
     chain: RpcChain, server: FakeServer, reply: type[Replies], signer: Keypair
 ) -> None:

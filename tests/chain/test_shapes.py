@@ -10,9 +10,9 @@ import pytest
 from stellar_sdk import StrKey
 
 from mycelium_sdk.chain import operations
-from mycelium_sdk.chain.retry import RetryPolicy
 from mycelium_sdk.chain.rpc import RpcChain
 from mycelium_sdk.errors import MyceliumError, Unsettled
+from mycelium_sdk.retry import RetryPolicy
 from tests.chain.conftest import PASSPHRASE, SIGNER, URL, FakeClock, FakeServer, result
 
 if TYPE_CHECKING:

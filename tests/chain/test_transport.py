@@ -9,6 +9,7 @@ import pytest
 import requests.exceptions
 from stellar_sdk import StrKey, xdr
 
+from mycelium_localnet import IN_PROCESS_URL
 from mycelium_sdk.chain import operations, translate
 from mycelium_sdk.errors import (
     ChainError,
@@ -195,6 +196,7 @@ def test_messages_name_the_server_and_never_its_key(
         ("http://[::1]:8000/rpc", "::1:8000"),
         ("http://rpc.example.org:port/", "the configured address"),
         ("nonsense", "the configured address"),
+        (IN_PROCESS_URL, "the embedded chain"),
     ],
 )
 def test_server_names(url: str, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -10,14 +11,22 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
 from mycelium_cli.main import run
 from mycelium_sdk.wallet import Wallet
+from tests.canaries import PASSPHRASE
+from tests.canaries.watch import NAME, Watch
 
-PASSPHRASE = "correct horse battery staple"
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .terminal import Terminal
+
+__all__ = ["PASSPHRASE", "TIMEOUT", "Cli", "Outcome", "Process"]
+
 TIMEOUT = 60
 
 
@@ -78,7 +87,15 @@ def wallet(wallet_source: Wallet, own_home: Path) -> Wallet:
 
 
 @pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+def watch(request: pytest.FixtureRequest) -> Watch:
+    """The watch over secrets; no text of a memory belongs on stderr."""
+    found = request.config.pluginmanager.get_plugin(NAME)
+    assert isinstance(found, Watch)
+    return found
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, watch: Watch) -> Cli:
     """The command line in this process."""
 
     def invoke(*arguments: str, stdin: bytes | None = None) -> Outcome:
@@ -86,6 +103,7 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin or b"")))
         code = run(arguments)
         out, err = capsys.readouterr()
+        watch.look("stderr of the command line", err)
         return Outcome(code, out, err)
 
     return invoke
@@ -113,7 +131,7 @@ def process() -> Process:
 
 
 @pytest.fixture
-def ended(process: Process) -> Any:
+def ended(process: Process, watch: Watch) -> Any:
     """The same, waited for: an `Outcome`, whose text must be UTF-8."""
 
     def finish(*arguments: str | bytes, stdin: bytes | None = None, **options: Any) -> Outcome:
@@ -121,6 +139,20 @@ def ended(process: Process) -> Any:
             options["stdin"] = subprocess.PIPE
         with process(*arguments, **options) as started:
             out, err = started.communicate(stdin, timeout=TIMEOUT)
+        watch.look("stderr of the command line", err or b"")
         return Outcome(started.returncode, (out or b"").decode("utf-8"), (err or b"").decode("utf-8"))
 
     return finish
+
+
+@pytest.fixture
+def at_terminal() -> Iterator[Callable[..., Terminal]]:
+    """Starts the command line at a terminal of its own."""
+    from .terminal import Terminal
+
+    with contextlib.ExitStack() as stack:
+
+        def start(*arguments: str) -> Terminal:
+            return stack.enter_context(contextlib.closing(Terminal(*arguments)))
+
+        yield start

@@ -116,7 +116,8 @@ def test_a_given_uri_is_anchored_and_a_copy_is_kept(cli: Cli, own_home: Path) ->
     cli("memory", "remember", "one")
     done = cli("memory", "anchor", "--uri", "https://example.org/memory.json", "--json").json
     assert done["uri"] == "https://example.org/memory.json"
-    assert [path.name for path in (own_home / "blobs").iterdir()] == [f"{done['root']}.json"]
+    blob = f"{done['root']}.json"
+    assert sorted(path.name for path in (own_home / "blobs").iterdir()) == [blob, f"{blob}.context.json"]
 
 
 @pytest.mark.parametrize(
@@ -172,10 +173,36 @@ def test_another_machine_rehydrates_and_verifies_without_a_passphrase(
     assert [hit["content"] for hit in cli("memory", "recall", "two", "--json", *other).json] == ["two"]
 
 
+def test_a_context_file_that_is_missing_or_does_not_fit_is_noted(
+    cli: Cli, published: Path, tmp_path: Path
+) -> None:
+    cli("memory", "remember", "one", "--session", "monday")
+    cli("memory", "anchor")
+    _, context = sorted(published.iterdir())
+    genuine = context.read_bytes()
+    spoilt = genuine.replace(b"monday", b"friday")
+    for name, data, note in (
+        ("b", spoilt, "was not used"),
+        ("c", None, "no context file"),
+        ("d", genuine, ""),
+    ):
+        context.unlink(missing_ok=True)
+        if data is not None:
+            context.write_bytes(data)
+        home = ("--home", str(tmp_path / name))
+        outcome = cli("memory", "rehydrate", "--json", *home)
+        assert (outcome.code, outcome.json) == (0, {"version": 1, "records": 1})
+        lines = [line for line in outcome.err.splitlines() if line.startswith("note: ")]
+        assert len(lines) == bool(note)
+        assert note in "".join(lines)
+        (hit,) = cli("memory", "recall", "one", "--json", *home).json
+        assert hit["session"] == (None if note else "monday")
+
+
 def test_a_changed_blob_is_refused_and_nothing_is_loaded(cli: Cli, published: Path, tmp_path: Path) -> None:
     cli("memory", "remember", "one")
     cli("memory", "anchor")
-    (blob,) = published.iterdir()
+    blob, _ = sorted(published.iterdir())
     data = bytearray(blob.read_bytes())
     data[-5] ^= 1
     blob.write_bytes(data)

@@ -148,16 +148,20 @@ def test_status_local_says_what_is_here(cli: Cli, wallet: Wallet) -> None:
     assert empty == {
         "owner": wallet.address,
         "network": "local",
+        "backend": empty["backend"],
+        "lag": None,
         "records": 0,
         "dirty": False,
         "last_anchor": None,
     }
+    assert empty["backend"].endswith(f"/memory/{wallet.address}.db")
     cli("memory", "remember", "x")
     assert cli("memory", "status", "--local", "--json").json == {**empty, "records": 1, "dirty": True}
     outcome = cli("memory", "status", "--local")
     assert outcome.out == (
         f"owner     {wallet.address}\n"
         "network   local\n"
+        f"backend   {empty['backend']}\n"
         "records   1\n"
         "anchored  never from here\n"
         "dirty     yes, there are writes that are not anchored\n"

@@ -1,8 +1,6 @@
-"""Text for people: what a terminal may be shown, amounts, times, progress."""
+"""Text for people: what a terminal may be shown, amounts, times."""
 
 from __future__ import annotations
-
-import threading
 
 import pytest
 
@@ -57,31 +55,3 @@ def test_durations_moments_and_counts() -> None:
 )
 def test_json_is_recognised_before_the_rest_is_understood(arguments: list[str], expected: bool) -> None:
     assert output.wants_json(arguments) is expected
-
-
-def test_progress_speaks_only_after_its_time(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with output.progress("waiting"):
-        pass
-    assert capsys.readouterr() == ("", "")
-
-    said = threading.Event()
-    lines: list[str] = []
-
-    def keep(text: str) -> None:
-        lines.append(text)
-        said.set()
-
-    monkeypatch.setattr(output, "_FIRST_NOTICE", 0.0)
-    monkeypatch.setattr(output, "to_stderr", keep)
-    with output.progress("waiting"):
-        assert said.wait(10)
-    assert lines == ["waiting ... 0 s"]
-
-
-def test_progress_ends_when_the_work_fails() -> None:
-    before = threading.active_count()
-    with pytest.raises(ZeroDivisionError), output.progress("waiting"):
-        raise ZeroDivisionError
-    assert threading.active_count() == before

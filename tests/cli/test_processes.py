@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
-import pty
-import select
 import signal
 import subprocess
 import sys
-import termios
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,43 +14,19 @@ import pytest
 from mycelium_sdk.wallet import Wallet
 
 from .conftest import TIMEOUT
+from .terminal import CTRL_C, CTRL_D, clean, interrupt, unread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from .conftest import Process
+    from .terminal import Terminal
 
 C_LOCALE = {"LC_ALL": "C", "LANG": "C"}
 ASCII_ONLY = {**C_LOCALE, "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
 LOCALES = pytest.mark.parametrize(
     "env", [{"LC_ALL": "C.UTF-8"}, C_LOCALE, ASCII_ONLY], ids=["utf8", "c", "ascii"]
 )
-CTRL_C, CTRL_D = b"\x03", b"\x04"
-
-
-def clean(text: str) -> bool:
-    """Whether nothing of the interpreter shows through."""
-    return "Traceback" not in text and "Exception ignored" not in text
-
-
-def unread(pipe: int) -> bool:
-    """Whether something that was written to the pipe was not read yet."""
-    left = bytearray(4)
-    fcntl.ioctl(pipe, termios.FIONREAD, left)
-    return any(left)
-
-
-def interrupt(process: subprocess.Popen[bytes], press: Callable[[], None]) -> None:
-    """Interrupt a process that waits for input.
-
-    A signal that comes in the instant before a blocking read is only noticed when the read ends, in any
-    Python program; so Ctrl-C is pressed again if the first had no effect.
-    """
-    for _ in range(3):
-        press()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(TIMEOUT / 6)
-            return
 
 
 @LOCALES
@@ -145,66 +115,9 @@ def test_without_a_terminal_no_passphrase_is_asked_for(ended: Any) -> None:
     outcome = ended("memory", "remember", "x", env={"MYCELIUM_DECRYPT_KEY": ""})
     assert outcome.code == 4
     assert outcome.err.splitlines()[-2:] == [
-        "error: the wallet's passphrase is needed, and there is no terminal to ask for it",
+        "error: a passphrase must be chosen for the new wallet, and there is no terminal to ask for it",
         "hint: set the environment variable MYCELIUM_DECRYPT_KEY",
     ]
-
-
-# Makes the terminal the controlling one of a new session, then becomes the command line.
-AT_TERMINAL = """
-import os, sys
-os.login_tty(int(sys.argv[1]))
-os.execv(sys.executable, [sys.executable, "-m", "mycelium_cli", *sys.argv[2:]])
-"""
-
-
-class Terminal:
-    """The command line at a terminal: what a person sees and types."""
-
-    def __init__(self, *arguments: str) -> None:
-        self.controller, terminal = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", AT_TERMINAL, str(terminal), *arguments],
-            env={**os.environ, "MYCELIUM_DECRYPT_KEY": ""},
-            pass_fds=[terminal],
-        )
-        os.close(terminal)
-        self.seen = ""
-
-    def until(self, text: str) -> None:
-        """Read until the terminal shows the text."""
-        while text not in self.seen:
-            ready, _, _ = select.select([self.controller], [], [], TIMEOUT)
-            assert ready, f"{text!r} did not come"
-            self.seen += os.read(self.controller, 4096).decode()
-
-    def types(self, text: bytes) -> None:
-        """Type something."""
-        os.write(self.controller, text)
-
-    def rest(self) -> int:
-        """Read to the end; the exit code."""
-        with contextlib.suppress(OSError):  # what Linux gives at the end of a terminal
-            while data := os.read(self.controller, 4096):
-                self.seen += data.decode()
-        return self.process.wait(TIMEOUT)
-
-    def close(self) -> None:
-        """End the process, if it has not ended."""
-        self.process.kill()
-        self.process.wait()
-        os.close(self.controller)
-
-
-@pytest.fixture
-def at_terminal() -> Iterator[Callable[..., Terminal]]:
-    """Starts the command line at a terminal of its own."""
-    with contextlib.ExitStack() as stack:
-
-        def start(*arguments: str) -> Terminal:
-            return stack.enter_context(contextlib.closing(Terminal(*arguments)))
-
-        yield start
 
 
 def test_a_person_is_asked_twice_without_echo(at_terminal: Callable[..., Terminal]) -> None:

@@ -14,10 +14,10 @@ from mycelium_sdk.chain.artifact import memory_anchor_wasm
 from mycelium_sdk.chain.build import build_contract
 from mycelium_sdk.chain.contracts import code_hash, function_names
 from mycelium_sdk.chain.deployment import deploy
-from mycelium_sdk.chain.retry import Pace, RetryPolicy
 from mycelium_sdk.chain.rpc import RpcChain
 from mycelium_sdk.errors import ChainError, ChainUnavailable, ContractNotFound, Unsettled
 from mycelium_sdk.networks import STANDALONE_PASSPHRASE
+from mycelium_sdk.retry import Pace, RetryPolicy
 from tests.contract.altered import AlteredClient
 
 if TYPE_CHECKING:

@@ -79,7 +79,7 @@ def test_the_five_entries_of_an_older_deployment(host: Host, request: pytest.Fix
     )
     client.set_anchor(host.owner, ROOT)
     host.skip(200)
-    keys = client._keys(host.owner.public_key)
+    keys = client.entry_keys(host.owner.public_key)
     quoted = quote_of_the_server(host, operations.restore(keys))
     assert host.chain.simulate(operations.restore(keys)).resource_fee == quoted + 5 * EACH
     receipt = client.restore(host.owner.public_key, host.other)

@@ -37,6 +37,8 @@ PASSPHRASE = "crash"
 MACHINES = ("a", "b")
 LONGEST = 0.12
 """Seconds after which a child that is to die at a random moment is dead."""
+LONGEST_WORK = 60.0
+"""Seconds in which a child comes to each step many times over, also on a busy machine."""
 
 
 class Workshop:
@@ -95,8 +97,9 @@ def work(shop: Workshop, number: int) -> None:
 
 
 def kill_one(shop: Workshop, number: int, chance: random.Random) -> str:
-    """Fork a child, have it killed, and say how."""
-    label = chance.choice([*Step, None])
+    """Fork a child, have it killed, and say how: first at each step in turn, then as chance will have it."""
+    labels = [*Step, None]
+    label = labels[number] if number < len(labels) else chance.choice(labels)
     passes = chance.randrange(2)
     child = os.fork()
     if child == 0:
@@ -117,18 +120,18 @@ def kill_one(shop: Workshop, number: int, chance: random.Random) -> str:
         time.sleep(chance.uniform(0.0, LONGEST))
         os.kill(child, signal.SIGKILL)
     else:
-        give_up = time.monotonic() + 2.0  # a step that this machine's turn does not come to
+        give_up = time.monotonic() + LONGEST_WORK
         while os.waitpid(child, os.WNOHANG) == (0, 0):
             if time.monotonic() > give_up:
                 os.kill(child, signal.SIGKILL)
-                break
+                os.waitpid(child, 0)
+                raise AssertionError(f"no child comes to {label}: `work` must lead there")
             time.sleep(0.002)
-        else:
-            return str(label)
+        return str(label)
     _, status = os.waitpid(child, 0)
     if not os.WIFSIGNALED(status):
         raise AssertionError("a child ended by itself: see stderr")
-    return "random" if label is None else f"{label} not reached"
+    return "random"
 
 
 def check(shop: Workshop) -> None:

@@ -58,6 +58,7 @@ def test_every_key_of_the_file(tmp_path: Path) -> None:
         cross_check = ["https://a.org", "https://b.org"]
         network_passphrase = "Our Network ; 2026"
         chain_file = "chain.db"
+        max_fee = 5000000
         [wallet]
         path = "keys/wallet.json"
         [memory]
@@ -65,6 +66,7 @@ def test_every_key_of_the_file(tmp_path: Path) -> None:
         backend = "tiered"
         publish = "blobs/"
         dsn = "postgresql://localhost/memory"
+        embedder = "minilm"
         [memory.tiered]
         primary = "local"
         secondary = "supermemory"
@@ -94,10 +96,16 @@ def test_every_key_of_the_file(tmp_path: Path) -> None:
         ("https://a.org", "https://b.org"),
         "Our Network ; 2026",
         tmp_path / "chain.db",
+        5_000_000,
     )
     assert found.wallet.path == tmp_path / "keys" / "wallet.json"
     assert found.memory == MemorySettings(
-        CONTRACT, "tiered", "blobs/", "postgresql://localhost/memory", Tiered("local", "supermemory")
+        CONTRACT,
+        "tiered",
+        "blobs/",
+        "postgresql://localhost/memory",
+        "minilm",
+        Tiered("local", "supermemory"),
     )
     assert found.indexer == Indexer(
         "https://indexer.example.org", "sqlite:///index.db", "::1", 8080, 60, ("10.0.0.0/8", "::1/128")
@@ -165,6 +173,7 @@ def test_options_override_variables_override_the_file(tmp_path: Path) -> None:
         ("MYCELIUM_PRIMARY", "local", "memory.tiered", Tiered(primary="local")),
         ("MYCELIUM_INDEXER_URL", "http://localhost:1", "indexer.url", "http://localhost:1"),
         ("MYCELIUM_INDEXER_RATE_LIMIT", "0", "indexer.rate_limit", 0),
+        ("MYCELIUM_MAX_FEE", "5000000", "onchain.max_fee", 5_000_000),
         (
             "MYCELIUM_INDEXER_TRUSTED_PROXIES",
             "::1, 10.0.0.1",
@@ -284,6 +293,9 @@ def test_settings_of_the_files_network_do_not_follow_to_another(tmp_path: Path) 
         ("[memory]\npublish = ['a']", "must be a string, not a list", "quotes"),
         ("[indexer]\nport = '80'", "must be a whole number, not of type str", "without quotes"),
         ("[indexer]\nport = 65536", "is 65536, out of range", "from 0 to 65535"),
+        ("[onchain]\nmax_fee = 0", "is 0, out of range", "from 1 to 4294967295"),
+        ("[onchain]\nmax_fee = 4294967296", "is 4294967296, out of range", "from 1 to 4294967295"),
+        ("[onchain]\nmax_fee = 1.5", "must be a whole number", "digits"),
         ("[indexer]\nport = true", "must be a whole number, not true or false", "digits"),
         ("[indexer]\nrate_limit = -1", "is -1, out of range", "at least 0"),
         ("[indexer]\ntrusted_proxies = '::1'", "must be a list", "square brackets"),

@@ -62,7 +62,12 @@ def test_the_docstring_draws_the_tree() -> None:
 
 
 def test_only_waiting_helps_with_retryable_errors() -> None:
-    assert {kind.__name__ for kind in PUBLIC if kind.retryable} == {"StoreLocked", "ChainUnavailable"}
+    assert {kind.__name__ for kind in PUBLIC if kind.retryable} == {
+        "BlobUnavailable",
+        "StoreLocked",
+        "StoreUnavailable",
+        "ChainUnavailable",
+    }
 
 
 def test_the_hint_defaults_to_the_next_step_of_the_verdict() -> None:
@@ -76,6 +81,7 @@ def test_errors_carry_their_verdict() -> None:
     verdicts = {kind.__name__: kind.default_verdict for kind in PUBLIC if kind.default_verdict}
     assert verdicts == {
         "AnchorArchived": Verdict.ARCHIVED,
+        "BlobUnavailable": Verdict.UNAVAILABLE,
         "ChainReset": Verdict.CHAIN_RESET,
         "ChainUnavailable": Verdict.UNAVAILABLE,
         "Fork": Verdict.FORK,
@@ -86,6 +92,7 @@ def test_errors_carry_their_verdict() -> None:
         "Tampered": Verdict.TAMPERED,
         "UnanchoredWrites": Verdict.AHEAD,
         "Unsettled": Verdict.UNSETTLED,
+        "UntrustedSource": Verdict.UNTRUSTED_SOURCE,
         "VersionConflict": Verdict.VERSION_CONFLICT,
         "WrongDomain": Verdict.WRONG_DOMAIN,
         "WrongOwner": Verdict.WRONG_OWNER,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 import sqlite3
 import threading
 from pathlib import Path
@@ -10,7 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mycelium_sdk.errors import InputError, PublishFailed, Tampered, UnanchoredWrites, VersionConflict
+from mycelium_sdk.errors import (
+    InputError,
+    PublishFailed,
+    StoreLocked,
+    Tampered,
+    UnanchoredWrites,
+    VersionConflict,
+)
+from mycelium_sdk.memory import commitment
 from mycelium_sdk.memory.publishing import PublishingWarning
 from mycelium_sdk.state import ChainKey, Intent, StateStore
 from mycelium_sdk.steps import Step, observed
@@ -97,7 +107,8 @@ def test_a_file_follows_the_latest_anchor(world: World, tmp_path: Path) -> None:
     memory.remember("two")
     memory.anchor(publish=str(tmp_path / "mem.json"))
     assert (tmp_path / "mem.json").read_bytes() == memory.backend.export_blob() != first
-    assert len(list(tmp_path.glob("mem.*.json"))) == 2
+    blobs = [path for path in tmp_path.glob("mem.*.json") if not path.name.endswith(".context.json")]
+    assert len(blobs) == 2
 
 
 def test_a_failed_publish_anchors_nothing(world: World) -> None:
@@ -214,7 +225,10 @@ def test_a_crash_after_the_anchor_is_recognised_by_the_next_run(
             memory.anchor()
     restarted = world.machine("a")
     assert dirty(restarted)
-    assert restarted.verify()
+    result = restarted.verify()
+    assert result
+    assert result.settled == 1
+    assert restarted.verify().settled is None
     assert not dirty(restarted)
     restarted.remember("two")
     assert restarted.anchor() == 2
@@ -277,7 +291,8 @@ def test_a_crash_between_signing_and_sending_is_finished_by_the_next_run(
             memory.anchor(uri="https://example.org/interrupted")
     restarted = world.machine("a")
     assert restarted.get_anchor() is None
-    assert restarted.anchor(uri="https://example.org/next") == 2
+    done = restarted.anchor_with_receipt(uri="https://example.org/next")
+    assert (done.version, done.settled) == (2, 1)
     assert restarted.verify()
 
 
@@ -358,3 +373,59 @@ def test_rows_that_make_no_canonical_blob_are_not_anchored(world: World) -> None
     with pytest.raises(Tampered):
         memory.anchor()
     assert memory.get_anchor() is None
+
+
+def test_who_waits_for_another_thread_is_told_after_a_while(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    holds, done = threading.Event(), threading.Event()
+
+    def publish(_: bytes) -> str:
+        holds.set()
+        done.wait()
+        return "https://example.org/one.json"
+
+    thread = threading.Thread(target=memory.anchor, kwargs={"publish": publish})
+    thread.start()
+    holds.wait()
+    monkeypatch.setattr(commitment, "_PATIENCE_SECONDS", 0.0)
+    try:
+        with pytest.raises(StoreLocked, match="another thread"):
+            memory.anchor()
+    finally:
+        done.set()
+        thread.join()
+    assert memory.verify()
+
+
+@pytest.mark.parametrize("step", [Step.EXPORTED, Step.SIGNED])
+def test_a_child_that_was_forked_while_a_thread_anchored_can_anchor(world: World, step: Step) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    assert memory.anchor() == 1
+    holds, done = threading.Event(), threading.Event()
+
+    def wait(reached: Step) -> None:
+        if reached is step and threading.current_thread() is thread:
+            holds.set()
+            done.wait()
+
+    thread = threading.Thread(target=memory.anchor)
+    with observed(wait):
+        thread.start()
+        holds.wait()
+        told, telling = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(telling)
+            os.read(told, 1)
+            signal.alarm(30)  # instead of hanging
+            os._exit(memory.anchor())
+        done.set()
+        thread.join()
+    os.close(told)
+    os.close(telling)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 3

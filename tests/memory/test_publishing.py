@@ -14,6 +14,8 @@ from mycelium_sdk.memory.publishing import Publication, Publish, PublishingWarni
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.memory.conftest import World
+
 BLOB = b'{"owner":"G","records":[]}'
 ROOT = hashlib.sha256(BLOB).digest()
 
@@ -26,7 +28,7 @@ def published(tmp_path: Path, publish: Publish | None, *, public: bool = False) 
 
 def test_by_default_the_blob_goes_to_the_blobs_folder(tmp_path: Path) -> None:
     path = tmp_path / "blobs" / f"{ROOT.hex()}.json"
-    assert published(tmp_path, None) == Publication(path.as_uri())
+    assert published(tmp_path, None) == Publication(path.as_uri(), path)
     assert path.read_bytes() == BLOB
 
 
@@ -38,13 +40,14 @@ def test_a_folder_takes_the_whole_root_as_name(tmp_path: Path, form: str) -> Non
         "path": folder, "text": str(folder), "slash": f"{folder}/",
         "uri": folder.as_uri(), "uri-slash": f"{folder.as_uri()}/",
     }  # fmt: skip
-    assert published(tmp_path, forms[form]).uri == (folder / f"{ROOT.hex()}.json").as_uri()
+    path = folder / f"{ROOT.hex()}.json"
+    assert published(tmp_path, forms[form]) == Publication(path.as_uri(), path)
 
 
 def test_a_file_gets_a_sibling_named_by_root_and_follows_the_latest(tmp_path: Path) -> None:
     publication = published(tmp_path, str(tmp_path / "mem.json"))
     sibling = tmp_path / f"mem.{ROOT.hex()[:16]}.json"
-    assert publication == Publication(sibling.as_uri(), latest=tmp_path / "mem.json")
+    assert publication == Publication(sibling.as_uri(), sibling, latest=tmp_path / "mem.json")
     assert sibling.read_bytes() == BLOB
     assert not (tmp_path / "mem.json").exists()
     publication.refresh_latest(BLOB)
@@ -63,7 +66,8 @@ def test_a_function_is_called_once_with_the_blob(tmp_path: Path) -> None:
         calls.append(blob)
         return "https://example.org/m.json"
 
-    assert published(tmp_path, upload) == Publication("https://example.org/m.json")
+    kept = tmp_path / "blobs" / f"{ROOT.hex()}.json"
+    assert published(tmp_path, upload) == Publication("https://example.org/m.json", kept)
     assert calls == [BLOB]
 
 
@@ -118,6 +122,7 @@ def test_on_a_public_network_a_path_is_not_anchored_silently(tmp_path: Path, pub
     with pytest.warns(PublishingWarning):
         publication = published(tmp_path, target, public=True)
     assert publication.uri == ""
+    assert publication.file.read_bytes() == BLOB
 
 
 def test_on_a_public_network_a_file_uri_is_anchored_as_said(tmp_path: Path) -> None:
@@ -126,3 +131,25 @@ def test_on_a_public_network_a_file_uri_is_anchored_as_said(tmp_path: Path) -> N
         warnings.simplefilter("error")
         publication = published(tmp_path, (tmp_path / "folder").as_uri(), public=True)
     assert publication.uri.startswith("file:///")
+
+
+@pytest.mark.parametrize("stored", [None, b"", b"something else", b"longer than the blob" * 100])
+def test_what_a_function_stores_here_is_read_back(world: World, stored: bytes | None) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    target = world.folder / "stored.json"
+
+    def store(blob: bytes) -> str:
+        if stored is not None:
+            target.write_bytes(stored)
+        return target.as_uri()
+
+    with pytest.raises(PublishFailed):
+        memory.anchor(publish=store)
+    assert memory.get_anchor() is None
+
+    def store_it(blob: bytes) -> str:
+        target.write_bytes(blob)
+        return target.as_uri()
+
+    assert memory.anchor(publish=store_it) == 1

@@ -107,8 +107,8 @@ def test_fetch_is_given_the_uri(world: World) -> None:
     blobs: dict[str, bytes] = {}
 
     def upload(blob: bytes) -> str:
-        blobs["https://example.org/m"] = blob
-        return "https://example.org/m"
+        blobs["s3://bucket/m"] = blob
+        return "s3://bucket/m"
 
     first.anchor(publish=upload)
     second = world.machine("b")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
 import sqlite3
 import stat
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mycelium_sdk import files, private_database
 from mycelium_sdk.errors import BackendError, ForeignFile, NewerFile
 from mycelium_sdk.state import ChainKey, Intent, KnownAnchor, LastAnchor, Mark, StateStore
 
@@ -59,7 +62,8 @@ def test_the_mark_never_moves_down(tmp_path: Path) -> None:
         assert state.mark(KEY) == Mark(5, root(5), 70)
         state.record(KEY, anchor(2), ledger=80)
         assert state.mark(KEY) == Mark(5, root(5), 70)
-        assert state.known_anchor(KEY, root(4)) is None
+        assert state.known_anchor(KEY, root(4)) == KnownAnchor(4, root(4), None)
+        assert state.known_anchor(KEY, root(3)) is None
         assert state.known_anchor(KEY, root(2)) == KnownAnchor(2, root(2), "file:///2")
 
 
@@ -79,6 +83,21 @@ def test_recording_settles_only_the_intents_it_overtakes(tmp_path: Path) -> None
         assert state.intent(KEY) is None
 
 
+def test_where_last_anchors_are_kept_elsewhere_the_rest_is_settled_alone(tmp_path: Path) -> None:
+    with StateStore(tmp_path / "home.db") as state, StateStore(tmp_path / "shared.db") as shared:
+        state.put_intent(KEY, intent(3))
+        shared.record_last(KEY, anchor(4))
+        shared.record_last(KEY, anchor(3))
+        state.settle(KEY, anchor(4), ledger=9)
+        assert (state.last_anchor(KEY), shared.last_anchor(KEY)) == (None, anchor(4))
+        assert (state.mark(KEY), shared.mark(KEY)) == (Mark(4, root(4), 9), None)
+        assert state.known_anchor(KEY, root(4)) is not None
+        assert state.intent(KEY) is None
+        shared.record_last(OTHER_CHAIN, anchor(1))
+        shared.forget_last(*KEY.values[:3])
+        assert shared.newest_chain(*KEY.values[:3]) is None
+
+
 def test_the_newest_chain_is_the_one_recorded_last(tmp_path: Path) -> None:
     with StateStore(tmp_path / "state.db") as state:
         assert state.newest_chain(KEY.network, KEY.contract, KEY.owner) is None
@@ -91,7 +110,7 @@ def test_forgetting_a_chain_keeps_the_evidence(tmp_path: Path) -> None:
     with StateStore(tmp_path / "state.db") as state:
         state.record(KEY, anchor(2), ledger=1)
         state.keep_evidence(KEY, "ROLLBACK", Mark(1, root(1), 9), Mark(2, root(2), 1))
-        state.forget_chain(KEY)
+        state.forget_chain(*KEY.values[:3])
         assert state.mark(KEY) is None
         assert state.last_anchor(KEY) is None
         assert state.known(*KEY.values[:3]) == {}
@@ -143,6 +162,129 @@ def test_bytes_that_are_no_database_are_refused(tmp_path: Path) -> None:
         StateStore(path)
 
 
+# The statements of version 1 of the file, as its release ran them.
+VERSION_1 = """
+CREATE TABLE last_anchors(
+    network TEXT NOT NULL, contract TEXT NOT NULL, owner TEXT NOT NULL, chain_id TEXT NOT NULL,
+    version INTEGER NOT NULL, root BLOB NOT NULL, uri TEXT, change_counter INTEGER NOT NULL,
+    anchored_at REAL NOT NULL, updated_at REAL NOT NULL,
+    PRIMARY KEY (network, contract, owner, chain_id)
+) WITHOUT ROWID;
+CREATE TABLE marks(
+    network TEXT NOT NULL, contract TEXT NOT NULL, owner TEXT NOT NULL, chain_id TEXT NOT NULL,
+    version INTEGER NOT NULL, root BLOB NOT NULL, ledger INTEGER NOT NULL, updated_at REAL NOT NULL,
+    PRIMARY KEY (network, contract, owner, chain_id)
+) WITHOUT ROWID;
+CREATE TABLE known_anchors(
+    network TEXT NOT NULL, contract TEXT NOT NULL, owner TEXT NOT NULL, chain_id TEXT NOT NULL,
+    version INTEGER NOT NULL, root BLOB NOT NULL, uri TEXT,
+    PRIMARY KEY (network, contract, owner, chain_id, version, root)
+) WITHOUT ROWID;
+CREATE TABLE conflicts(
+    id INTEGER PRIMARY KEY,
+    network TEXT NOT NULL, contract TEXT NOT NULL, owner TEXT NOT NULL, chain_id TEXT NOT NULL,
+    verdict TEXT NOT NULL, seen_version INTEGER, seen_root BLOB, seen_ledger INTEGER,
+    mark_version INTEGER, mark_root BLOB, mark_ledger INTEGER, noticed_at REAL NOT NULL
+);
+CREATE TABLE intents(
+    network TEXT NOT NULL, contract TEXT NOT NULL, owner TEXT NOT NULL, chain_id TEXT NOT NULL,
+    root BLOB NOT NULL, uri TEXT NOT NULL, expected_version INTEGER NOT NULL, change_counter INTEGER NOT NULL,
+    transaction_hash TEXT, envelope TEXT, valid_until INTEGER, signed_ledger INTEGER,
+    PRIMARY KEY (network, contract, owner, chain_id)
+) WITHOUT ROWID;
+PRAGMA application_id = 1299796852;
+PRAGMA user_version = 1;
+"""
+
+
+def version_1(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.executescript(VERSION_1)
+        place = (*KEY.values,)
+        connection.execute(
+            "INSERT INTO last_anchors VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*place, 3, root(3), "file:///3", 12, 1_003.0, 5.0),
+        )
+        connection.execute("INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*place, 4, root(4), 50, 6.0))
+        connection.execute(
+            "INSERT INTO known_anchors VALUES (?, ?, ?, ?, ?, ?, ?)", (*place, 3, root(3), "file:///3")
+        )
+        connection.execute(
+            "INSERT INTO conflicts VALUES (1, ?, ?, ?, ?, 'FORK', 1, ?, 2, 3, ?, 4, 7.0)",
+            (*place, root(1), root(3)),
+        )
+        connection.execute(
+            "INSERT INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*place, root(4), "", 3, 7, "cafe", "AAAA", 99, 40),
+        )
+    path.chmod(0o600)
+
+
+def require_all_of_version_1(path: Path) -> None:
+    with StateStore(path) as state:
+        assert state.last_anchor(KEY) == anchor(3, counter=12)
+        assert state.mark(KEY) == Mark(4, root(4), 50)
+        assert state.known_anchor(KEY, root(3)) == KnownAnchor(3, root(3), "file:///3")
+        assert state.evidence_count(KEY) == 1
+        assert state.intent(KEY) == intent(3, "cafe")
+
+
+def test_a_file_of_version_1_is_upgraded_with_all_it_knows(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    version_1(path)
+    require_all_of_version_1(path)
+    linked = replace(anchor(4, counter=13), link=b"l" * 16, link_before=b"")
+    with StateStore(path) as state:
+        state.record(KEY, linked, ledger=60)
+    with StateStore(path) as state:
+        assert state.last_anchor(KEY) == linked
+        assert state.intent(KEY) is None
+        meant = replace(intent(4), link=b"n" * 16, link_before=b"l" * 16)
+        state.put_intent(KEY, meant)
+        assert state.intent(KEY) == meant
+
+
+def _upgrade_then_die(path: Path, instructions: int) -> None:
+    """Die in the middle of a statement, after so many of SQLite's own instructions."""
+    opened = files.open_private_sqlite
+
+    def open_ticking(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = opened(*arguments, **options)
+        left = [instructions]
+
+        def tick() -> int:
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return 0
+
+        connection.set_progress_handler(tick, 1)
+        return connection
+
+    setattr(private_database, "open_private_sqlite", open_ticking)  # noqa: B010 - a name it imported
+    StateStore(path).close()
+    os._exit(0)
+
+
+def test_an_upgrade_killed_at_any_point_is_done_again(tmp_path: Path) -> None:
+    killed, instructions = 0, 0
+    while True:  # ever later, until it lives to the end
+        path = tmp_path / f"{instructions}.db"
+        version_1(path)
+        child = os.fork()
+        if child == 0:
+            _upgrade_then_die(path, instructions)
+        _, status = os.waitpid(child, 0)
+        require_all_of_version_1(path)
+        if os.waitstatus_to_exitcode(status) == 0:
+            break
+        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+        killed += 1
+        instructions = instructions * 5 // 4 + 1
+    assert killed > 10
+
+
 def _write_many(path: Path, first: int) -> None:
     with StateStore(path) as state:
         for version in range(first, first + 25):
@@ -182,13 +324,37 @@ def test_what_was_written_outlives_a_killed_process(tmp_path: Path) -> None:
 def test_a_forked_child_has_a_connection_of_its_own(tmp_path: Path) -> None:
     with StateStore(tmp_path / "state.db") as state:
         state.record(KEY, anchor(1), ledger=1)
-        inherited = state._connection
+        inherited = state._database._connection
         child = os.fork()
         if child == 0:
             state.record(KEY, anchor(2), ledger=2)
-            own = state._connection is not inherited
+            own = state._database._connection is not inherited
             os._exit(0 if own and state.last_anchor(KEY) == anchor(2) else 1)
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == 0
         assert state.last_anchor(KEY) == anchor(2)
-        assert state._connection is inherited
+        assert state._database._connection is inherited
+
+
+def test_a_forked_child_leaves_the_file_to_others(tmp_path: Path) -> None:
+    """It closes late: its parent is done, and another process was killed with what it wrote in the log."""
+    path = tmp_path / "state.db"
+    state = StateStore(path)
+    state.record(KEY, anchor(1), ledger=1)
+    told, telling = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(telling)
+        os.read(told, 1)
+        state.close()
+        os._exit(0)
+    os.close(told)
+    state.close()
+    worker = multiprocessing.get_context("spawn").Process(target=_record_then_die, args=(path,))
+    worker.start()
+    worker.join()
+    os.close(telling)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    with StateStore(path) as again:
+        assert again.intent(KEY) == intent(1, "beef")

@@ -12,6 +12,7 @@ import pytest
 
 from mycelium_sdk.errors import ChainReset, ChainUnavailable, Rollback, Tampered, UnanchoredWrites
 from mycelium_sdk.verdicts import Verdict
+from tests.memory.files import keep, put_back
 
 if TYPE_CHECKING:
     from mycelium_sdk.memory import AgentMemory
@@ -53,13 +54,8 @@ def test_rows_changed_behind_its_back(world: World) -> None:
     path = memory.context.home.memory_file(memory.owner)
     memory.close()
     connection = sqlite3.connect(path)
-    table = next(
-        name
-        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        if any(column[1] == "fragment" for column in connection.execute(f"PRAGMA table_info({name})"))
-    )
     changed = connection.execute(
-        f"UPDATE {table} SET fragment = replace(fragment, 'euro', 'gold') WHERE fragment LIKE '%euro%'"  # noqa: S608
+        "UPDATE memories SET fragment = replace(fragment, 'euro', 'gold') WHERE fragment LIKE '%euro%'"
     )
     assert changed.rowcount == 1
     connection.commit()
@@ -164,30 +160,13 @@ def test_an_unreachable_chain_is_no_answer(world: World, monkeypatch: pytest.Mon
     assert caught.value.retryable
 
 
-def _keep(world: World, name: str) -> dict[str, bytes]:
-    """The memory file of a machine as it is now, all parts of it."""
-    world.close()
-    path = world.context(name).home.memory_file(world.wallet.address)
-    return {part.name: part.read_bytes() for part in path.parent.glob(f"{path.name}*")}
-
-
-def _put_back(world: World, name: str, kept: dict[str, bytes]) -> None:
-    world.close()
-    folder = world.context(name).home.memory_file(world.wallet.address).parent
-    for part in folder.iterdir():
-        part.unlink()
-    for file, data in kept.items():
-        (folder / file).write_bytes(data)
-        (folder / file).chmod(0o600)
-
-
 def test_an_old_copy_of_the_memory_is_told_from_writes(world: World) -> None:
     anchored(world)
-    kept = _keep(world, "a")
+    kept = keep(world, "a")
     memory = world.machine("a")
     memory.remember("three")
     memory.anchor()
-    _put_back(world, "a", kept)
+    put_back(world, "a", kept)
     memory = world.machine("a")
     result = memory.verify()
     assert result.verdict is Verdict.ROLLBACK
@@ -203,12 +182,12 @@ def test_an_old_copy_of_the_memory_is_told_from_writes(world: World) -> None:
 def test_an_old_copy_with_writes_on_top_is_loaded_as_told(world: World) -> None:
     memory = world.machine("a")
     memory.remember("one")
-    kept = _keep(world, "a")
+    kept = keep(world, "a")
     memory = world.machine("a")
     for number in range(9):
         memory.remember(f"more {number}")
     memory.anchor()
-    _put_back(world, "a", kept)
+    put_back(world, "a", kept)
     memory = world.machine("a")
     memory.remember("after the old copy")
     with pytest.raises(UnanchoredWrites):
@@ -219,7 +198,7 @@ def test_an_old_copy_with_writes_on_top_is_loaded_as_told(world: World) -> None:
 
 def test_a_lost_memory_file_does_not_bury_the_anchor(world: World) -> None:
     anchored(world)
-    _put_back(world, "a", {})
+    put_back(world, "a", {})
     memory = world.machine("a")
     assert memory.verify().verdict is Verdict.ROLLBACK
     with pytest.raises(Rollback):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mycelium_cli.groups import LazyGroup, command
-from mycelium_cli.output import amount, duration, memories, moment, progress, shown, to_stderr
+from mycelium_cli.output import amount, duration, memories, moment, note_finished, progress, shown, to_stderr
 from mycelium_cli.session import current_session
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ def anchor(publish: str | None, uri: str | None, *, overwrite: bool, trust_chain
         done = memory.anchor_with_receipt(uri, publish, overwrite=overwrite)
         seconds = time.perf_counter() - started
     receipt = done.receipt
+    note_finished(done.settled)
     if not receipt.compared:
         to_stderr("warning: this older contract cannot compare versions; anchor on one machine at a time")
     current.result(
@@ -168,29 +169,38 @@ def anchor(publish: str | None, uri: str | None, *, overwrite: bool, trust_chain
             show_default=True,
             help="What becomes of writes here that are not anchored: load nothing, keep them, or drop them.",
         ),
+        click.Option(
+            ["--version", "version"],
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Load an older version, on purpose; anchoring then needs --overwrite.",
+        ),
         _TRUST_ANEW,
     ],
 )
-def rehydrate(on_conflict: str, *, trust_chain_anew: bool) -> None:
+def rehydrate(on_conflict: str, version: int | None, *, trust_chain_anew: bool) -> None:
     """Load the memory that the chain commits to.
 
-    The blob is looked for in the home folder's blobs/ and at the anchor's file:// URI, and loaded only if it
-    is what the chain commits to. Needs no passphrase.
+    The blob is looked for in the home folder's blobs/ and at the anchor's file:// or https:// address, and
+    loaded only if it is what the chain commits to. The order, sessions and times of the memories come from
+    the context file beside it; a note says where that is missing or does not fit. Needs no passphrase.
     """
     current = current_session()
     with current.memory() as memory, progress("loading the anchored memory"):
         if trust_chain_anew:
             memory.trust_chain_anew()
         before = memory.backend.change_counter()
-        loaded = memory.rehydrate(on_conflict=on_conflict)
+        done = memory.rehydrate_with_report(on_conflict=on_conflict, version=version)
         changed = memory.backend.change_counter() != before
-    version, records = loaded["version"], memories(loaded["records"])
+    records = memories(done.records)
     said = (
-        f"loaded version {version}: {records}"
+        f"loaded version {done.version}: {records}"
         if changed
-        else f"nothing to load: {records}, as in version {version}"
+        else f"nothing to load: all of version {done.version} is here already ({records})"
     )
-    current.result(loaded, said)
+    current.result({"version": done.version, "records": done.records}, said)
+    if done.note is not None:
+        to_stderr(f"note: {done.note}")
 
 
 memory = LazyGroup(
@@ -199,10 +209,20 @@ memory = LazyGroup(
     sources={
         "remember": "mycelium_cli.commands.memory:remember",
         "recall": "mycelium_cli.commands.memory:recall",
+        "import": "mycelium_cli.commands.transfer:import_",
+        "export": "mycelium_cli.commands.transfer:export",
+        "forget": "mycelium_cli.commands.forgetting:forget",
         "status": "mycelium_cli.commands.standing:status",
         "anchor": "mycelium_cli.commands.memory:anchor",
         "verify": "mycelium_cli.commands.standing:verify",
         "rehydrate": "mycelium_cli.commands.memory:rehydrate",
+        "sync": "mycelium_cli.commands.machines:sync",
+        "history": "mycelium_cli.commands.versions:history",
+        "diff": "mycelium_cli.commands.versions:diff",
+        "purge": "mycelium_cli.commands.versions:purge",
+        "keep-alive": "mycelium_cli.commands.machines:keep_alive",
+        "inspect": "mycelium_cli.commands.foreign:inspect",
+        "repair": "mycelium_cli.commands.machines:repair",
     },
     example='mycelium memory remember "prefers concise answers"\nmycelium memory recall "which answers"',
 )

@@ -41,6 +41,9 @@ BUSY_SECONDS: Final = 30.0
 
 _IDLE_READERS = 8
 
+_left_to_parents: Final[list[sqlite3.Connection]] = []
+"""In a forked child: its parent's connections, kept since SQLite closes one that is let go of."""
+
 # One statement, so one state: another process may be making the file just now.
 _KIND = (
     "SELECT (SELECT application_id FROM pragma_application_id),"
@@ -120,7 +123,11 @@ class Storage:
                 self._readers.append(connection)
 
     def close(self) -> None:
-        """Release the file. Idempotent."""
+        """Release the file. Idempotent. In a forked child the file stays its parent's: SQLite would remove
+        the log with what others have written to it."""
+        if os.getpid() != self._process:
+            _left_to_parents.extend((*self._readers, self._writer))
+            return
         with self._lock:
             if self._closed:
                 return

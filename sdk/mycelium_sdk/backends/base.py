@@ -11,14 +11,16 @@ from __future__ import annotations
 import abc
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, Self, final
 
 from mycelium_sdk import canonical
 from mycelium_sdk.backends.arguments import Query, checked_count, checked_query, checked_session, checked_text
+from mycelium_sdk.backends.extras import Extras
 from mycelium_sdk.backends.values import (
     Addition,
+    CheckedExport,
     Context,
     Export,
     Hit,
@@ -29,13 +31,12 @@ from mycelium_sdk.backends.values import (
     Stats,
 )
 from mycelium_sdk.errors import InputError, Tampered
-from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES, Record
+from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES, Record, checked_time
 from mycelium_sdk.strkey import check_account
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from mycelium_sdk.backends.integrity import IntegrityReport
     from mycelium_sdk.backends.scoring import Candidates
     from mycelium_sdk.stored import StoredRecord
 
@@ -43,6 +44,7 @@ __all__ = [
     "Addition",
     "Backend",
     "BaseBackend",
+    "CheckedExport",
     "Context",
     "Export",
     "Hit",
@@ -144,7 +146,7 @@ class Backend(Protocol):
         """Let go of everything; harmless when repeated."""
 
 
-class BaseBackend(Backend):
+class BaseBackend(Backend, Extras):
     """Base class of every backend: the public interface over the methods of `Backend`.
 
     `owner` is the account (G...) that the memory belongs to. `max_record_bytes` limits one remembered record
@@ -164,7 +166,11 @@ class BaseBackend(Backend):
 
     @final
     def remember_many(self, items: Iterable[Item], session: str | None = None) -> list[str]:
-        """Keep many at once, all or none; their ids, in order. `session` is for items that name none."""
+        """Keep many at once, all or none; their ids, in order. `session` is for items that name none.
+
+        A mapping may say when it was first known: `time` in Unix seconds, None for not known, now where it
+        is left out.
+        """
         if isinstance(items, (str, bytes, Mapping)):
             raise InputError("remember_many takes a list of memories", hint="put the single one into a list")
         default = checked_session(session)
@@ -174,21 +180,23 @@ class BaseBackend(Backend):
 
     def _addition(self, item: Item, session: str | None, now: float) -> Addition:
         content, tags = item, None  # type: object, object
+        known: float | None = now
         if isinstance(item, tuple):
             if len(item) != 2:
                 raise InputError("a tuple given to remember_many is not (content, tags)")
             content, tags = item
         elif isinstance(item, Mapping):
-            unknown = set(item) - {"content", "tags", "session"}
+            unknown = set(item) - {"content", "tags", "session", "time"}
             if unknown or "content" not in item:
                 raise InputError(
-                    "a mapping given to remember_many has other keys than content, tags and session",
-                    hint="content is required, tags and session may be left out",
+                    "a mapping given to remember_many has other keys than content, tags, session and time",
+                    hint="content is required, the others may be left out",
                 )
             content, tags = item["content"], item.get("tags")
             own = item.get("session")
             session = session if own is None else checked_session(own)
-        return Addition(Record.from_input(content, tags, max_bytes=self.max_record_bytes), session, now)
+            known = checked_time(item["time"]) if "time" in item else now
+        return Addition(Record.from_input(content, tags, max_bytes=self.max_record_bytes), session, known)
 
     @final
     def recall(
@@ -345,19 +353,44 @@ class BaseBackend(Backend):
         pairs = canonical.parse_fragments(blob, self.owner, max_bytes=max_bytes, digest=digest)
         return self.replace(pairs, expected_changes=expected_changes, contexts=contexts, progress=progress)
 
-    # -- what a store may add
+    # -- what a store may do better: besides `Extras`
 
-    def check(self, progress: Progress | None = None) -> IntegrityReport:  # noqa: ARG002 - the interface
-        """Whether the store's files are as the store left them, from every row of them."""
-        from mycelium_sdk.backends.integrity import Integrity, IntegrityReport
+    @property
+    def place(self) -> str:
+        """Where the memories are, in words for a person that also tell two stores apart; never a secret."""
+        return type(self).__name__
 
-        return IntegrityReport(Integrity.UNPROTECTED)
+    def ids_of(self, records: Sequence[Record]) -> list[str | None]:
+        """The id that each of these has here, as `remember` would give it, None if it is not here.
 
-    def adopt(self, root: bytes, progress: Progress | None = None) -> None:
-        """Vouch for what the files hold from now on, iff its root is `root`: the verified anchor's.
-
-        Ids, sessions and times are taken as they are. Raises `Tampered`, with nothing changed.
+        This looks at every memory; a store with a quicker way overrides it.
         """
+        from mycelium_sdk.backends import lookups
+
+        with self.snapshot() as view:
+            return lookups.ids_of(view.stored(), records)
+
+    def ids_of_digests(self, digests: Collection[bytes]) -> Mapping[bytes, str]:
+        """The ids of the memories whose fragments have these SHA-256 digests, as far as they are here.
+
+        This looks at every memory; a store with a quicker way overrides it.
+        """
+        from mycelium_sdk.backends import lookups
+
+        with self.snapshot() as view:
+            return lookups.ids_of_digests(view.stored(), digests)
+
+    @contextlib.contextmanager
+    def export_checked(self, progress: Progress | None = None) -> Iterator[CheckedExport]:
+        """The canonical blob in chunks, the one view that it is made from, and what `check` says, to be asked
+        for once the chunks were read; all inside the block only.
+
+        A store that vouches for its rows overrides it, so that what it says is of this very view, and every
+        row is read once.
+        """
+        with self.snapshot() as view:
+            chunks = canonical.write_blob(self.owner, view.fragments())
+            yield CheckedExport(chunks, view, lambda: self.check(progress))
 
     def known_root(self) -> bytes | None:
         """What `keep_root` kept for the change counter as it is now."""

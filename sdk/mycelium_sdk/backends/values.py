@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
+    from mycelium_sdk.backends.base import Snapshot
+    from mycelium_sdk.backends.integrity import IntegrityReport
     from mycelium_sdk.records import Record
 
 
@@ -23,7 +26,8 @@ class Hit(TypedDict):
 
 
 Item = str | tuple[str, Iterable[str] | None] | Mapping[str, object]
-"""What `remember_many` takes: a text, (text, tags), or a mapping: `content`, and `tags`, `session` or not."""
+"""What `remember_many` takes: a text, (text, tags), or a mapping: `content`, and `tags`, `session` and
+`time` (Unix seconds, None for not known) or not."""
 
 
 class Addition(NamedTuple):
@@ -68,6 +72,28 @@ class Context(NamedTuple):
     time: float | None
 
 
+Columns = tuple[Sequence[int], Sequence[str | None], Sequence[float | None]]
+"""Several `Context`s: their sequences, sessions and times."""
+
+
+class Contexts(Iterator[Context]):
+    """Contexts that come several at a time."""
+
+    def __init__(self, columns: Iterator[Columns]) -> None:
+        self._columns = columns
+        self._each = itertools.chain.from_iterable(map(Context, *some) for some in columns)
+
+    def __iter__(self) -> Iterator[Context]:
+        return self._each
+
+    def __next__(self) -> Context:
+        return next(self._each)
+
+    def columns(self) -> Iterator[Columns]:
+        """The same in columns, for who needs no `Context` of each; instead of those, not besides."""
+        return self._columns
+
+
 Progress = Callable[[str, int, int | None], None]
 """Called now and then by what may take long: what is being done (one word), how many memories of it are done,
 and of how many, where that is known."""
@@ -78,3 +104,12 @@ class Export(NamedTuple):
 
     chunks: Iterator[bytes]
     change_counter: int
+
+
+class CheckedExport(NamedTuple):
+    """The blob in chunks, the view that it is made from, and a function that gives the answer of `check` once
+    the chunks were read to their end."""
+
+    chunks: Iterator[bytes]
+    view: Snapshot
+    integrity: Callable[[], IntegrityReport]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from mycelium_sdk.blobs.base import DEFAULT_MAX_BYTES
 from mycelium_sdk.blobs.file_uri import path_from_file_uri, path_to_file_uri
@@ -13,18 +14,26 @@ from mycelium_sdk.errors import BlobError, BlobNotFound, LimitExceeded, Mycelium
 from mycelium_sdk.files import replace_private
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["FileBlobStore", "read_blob_file"]
+__all__ = ["FileBlobStore", "context_path", "open_blob_file", "read_blob_file"]
+
+_CHUNK_BYTES = 1 << 20
 
 
-def read_blob_file(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
-    """The bytes of the regular file at `path`; a link, a device or a folder is refused.
+def context_path(blob: Path) -> Path:
+    """Where the context file of the blob at this path lies."""
+    return blob.with_name(f"{blob.name}.context.json")
+
+
+@contextlib.contextmanager
+def open_blob_file(path: Path) -> Iterator[BinaryIO]:
+    """The regular file at `path`, open for reading; a link, a device or a folder is refused.
 
     Raises:
         BlobNotFound: no such file.
         BlobError: not a regular file, or unreadable.
-        LimitExceeded: larger than `max_bytes`.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -39,24 +48,42 @@ def read_blob_file(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
             hint="it must be a regular file that this user may read, not a link",
         ) from error
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise BlobError(
                 "the published blob is not a regular file", hint="point at the blob's file itself"
             )
-        if status.st_size > max_bytes:
-            raise LimitExceeded(f"the published blob has {status.st_size} bytes; the limit is {max_bytes}")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            data = file.read(max_bytes + 1)
-    except OSError as error:
-        raise BlobError(
-            f"the published blob cannot be read ({error.strerror})", hint="check the disk"
-        ) from error
+            yield file
     finally:
         os.close(descriptor)
-    if len(data) > max_bytes:
-        raise LimitExceeded(f"the published blob grew beyond {max_bytes} bytes while it was read")
+
+
+def read_blob_file(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
+    """The bytes of the regular file at `path`; a link, a device or a folder is refused.
+
+    Raises:
+        BlobNotFound: no such file.
+        BlobError: not a regular file, or unreadable.
+        LimitExceeded: larger than `max_bytes`.
+    """
+    with open_blob_file(path) as file:
+        try:
+            size = os.fstat(file.fileno()).st_size
+            if size > max_bytes:
+                raise LimitExceeded(
+                    f"the published blob has {size:,} bytes; the limit is {max_bytes:,}",
+                    hint="if it should be smaller, it was damaged or replaced: get it from another copy",
+                )
+            data = file.read(size + 1)  # so much memory is taken, whatever there is to read
+        except OSError as error:
+            raise _unreadable(error) from error
+    if len(data) > size:
+        raise BlobError("the published blob grew while it was read", hint="try again when it is complete")
     return data
+
+
+def _unreadable(error: OSError) -> BlobError:
+    return BlobError(f"the published blob cannot be read ({error.strerror})", hint="check the disk")
 
 
 class FileBlobStore:
@@ -114,6 +141,12 @@ class FileBlobStore:
         A file of that name with other bytes is a damaged copy, which publishing again replaces.
         """
         try:
-            return hashlib.sha256(read_blob_file(path)).digest() == root
+            with open_blob_file(path) as file:
+                digest = hashlib.sha256()
+                while chunk := file.read(_CHUNK_BYTES):  # its writer has the blob in memory already
+                    digest.update(chunk)
+                return digest.digest() == root
         except BlobNotFound:
             return False
+        except OSError as error:
+            raise _unreadable(error) from error

@@ -9,23 +9,30 @@ The parser is imported when it is first used: its patterns take longer to compil
 from typing import TYPE_CHECKING
 
 from mycelium_sdk._lazy import lazy_exports
-from mycelium_sdk.canonical.encoding import encode, fragment, order_key, root, write_blob
+from mycelium_sdk.canonical.encoding import encode, fragment, order_key, order_keys, root, write_blob
 
 if TYPE_CHECKING:
+    from mycelium_sdk.canonical.batches import Batch
     from mycelium_sdk.canonical.parsing import (
         BlobDigest,
+        Fragments,
         Source,
+        check,
         parse,
         parse_fragments,
         record_from_fragment,
     )
 
 __all__ = [
+    "Batch",
     "BlobDigest",
+    "Fragments",
     "Source",
+    "check",
     "encode",
     "fragment",
     "order_key",
+    "order_keys",
     "parse",
     "parse_fragments",
     "record_from_fragment",
@@ -36,7 +43,16 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     dict.fromkeys(
-        ("BlobDigest", "Source", "parse", "parse_fragments", "record_from_fragment"),
+        (
+            "Batch",
+            "BlobDigest",
+            "Fragments",
+            "Source",
+            "check",
+            "parse",
+            "parse_fragments",
+            "record_from_fragment",
+        ),
         "mycelium_sdk.canonical.parsing",
     ),
 )

@@ -48,7 +48,20 @@ def order_key(record: Record) -> bytes:
     comes before every continuation (0x00 0xFF, or a byte above 0x00), and an absent tag before any tag.
     Raises `InputError` for a lone surrogate.
     """
-    texts = (record.content, *sorted(record.tags))
+    return _order_key((record.content, *sorted(record.tags)))
+
+
+def order_keys(contents: Iterable[str], tags: Iterable[tuple[str, ...]]) -> list[bytes]:
+    """The same for many records, given in columns; the tags of each are sorted."""
+    return [
+        _order_key((content, *those))
+        if those or not content.isascii() or "\0" in content
+        else content.encode("ascii") + b"\x00"
+        for content, those in zip(contents, tags, strict=True)
+    ]
+
+
+def _order_key(texts: Iterable[str]) -> bytes:
     try:
         return b"\x02".join([text.encode("utf-8").replace(b"\x00", b"\x00\xff") + b"\x00" for text in texts])
     except UnicodeEncodeError:

@@ -1,18 +1,22 @@
 """Canonical bytes back to records, refusing whatever is not exactly canonical.
 
-The blob is read as a stream and checked batch by batch: a regular expression takes as many complete records
-as the buffer holds, the JSON scanner decodes them, and the one encoder must give the same text again. So
-memory is bounded by the largest record, and what is accepted is by construction what `write_blob` writes.
+The blob is read as a stream and checked batch by batch, so memory is bounded by the largest record. A batch
+goes one of two ways: the quick one is in `batches`, and whatever it does not take is left to the other. That
+one takes complete records by a regular expression, has the JSON scanner decode them and the one encoder give
+the same text again, and says what is wrong. What is accepted is by construction what `write_blob` writes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import operator
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
+from mycelium_sdk.canonical.batches import Batch, parts_of, quick_batch
 from mycelium_sdk.canonical.encoding import CHUNK_BYTES, END, fragment, header
 from mycelium_sdk.errors import InputError, LimitExceeded, NonCanonical, UsageError, WrongOwner
 from mycelium_sdk.records import Record
@@ -23,7 +27,8 @@ Source = bytes | bytearray | memoryview | BinaryIO | Iterable[bytes]
 
 # The grammar of a record, possessive (`*+`) so that nothing is remembered for backtracking: time is linear
 # in the text and memory constant. A string's escapes are only skipped here; whether they are the right ones
-# is for the JSON scanner and the re-encoding to say.
+# is for the JSON scanner and the re-encoding to say. The repetition of whole records is an ordinary one: the
+# possessive one of a group that fails half-way ends at the wrong place in CPython 3.11.2.
 _OPEN = r'"[^"\\]*+(?:\\.[^"\\]*+)*+'
 _STRING = _OPEN + '"'
 _UP_TO_TAGS = rf'\{{"content":{_STRING},"tags":\['
@@ -37,7 +42,7 @@ def _cut(literal: str) -> str:
 
 
 _record = re.compile(_RECORD, re.DOTALL)
-_batch = re.compile(rf"(?:{_RECORD},)*+(?:{_RECORD}(?=\]\}}))?+", re.DOTALL)
+_batch = re.compile(rf"(?:{_RECORD},)*(?:{_RECORD}(?=\]\}}))?", re.DOTALL)
 _cut_off_record = re.compile(
     "|".join(
         (
@@ -75,6 +80,15 @@ class BlobDigest:
         return self._sha256.digest()
 
 
+class _Count(BlobDigest):
+    """The same for who has no use for the root."""
+
+    __slots__ = ()
+
+    def update(self, chunk: bytes) -> None:
+        self.size += len(chunk)
+
+
 def parse(
     source: Source, owner: str, *, max_bytes: int, digest: BlobDigest | None = None
 ) -> Iterator[Record]:
@@ -93,11 +107,53 @@ def parse(
 
 def parse_fragments(
     source: Source, owner: str, *, max_bytes: int, digest: BlobDigest | None = None
-) -> Iterator[tuple[str, Record]]:
+) -> Fragments:
     """The same as `parse`, giving each record with its fragment, which is what a backend stores."""
+    at_hand = isinstance(source, (bytes, bytearray, memoryview))
+    return Fragments(_parsed(source, owner, max_bytes, digest)[0], at_hand=at_hand)
+
+
+def check(source: Source, owner: str, *, max_bytes: int, digest: BlobDigest | None = None) -> int:
+    """How many records the canonical blob of `owner` holds, once all of it is found to be one.
+
+    The same checks and errors as `parse`, for who wants none of the records.
+    """
+    batches, counted = _parsed(source, owner, max_bytes, digest)
+    for _ in batches:
+        pass
+    return counted.records
+
+
+class Fragments(Iterator[tuple[str, Record]]):
+    """(fragment, record) pairs of a blob, read while they are asked for."""
+
+    def __init__(self, batches: Iterator[Batch], *, at_hand: bool) -> None:
+        self.at_hand = at_hand
+        """Whether all of the blob is in memory, so that reading it waits for nobody."""
+        self._batches = batches
+        self._pairs = itertools.chain.from_iterable(map(_pairs, batches))
+
+    def __iter__(self) -> Iterator[tuple[str, Record]]:
+        return self._pairs
+
+    def __next__(self) -> tuple[str, Record]:
+        return next(self._pairs)
+
+    def batches(self) -> Iterator[Batch]:
+        """The same in columns, for who needs no `Record` of each; instead of the pairs, not besides."""
+        return self._batches
+
+
+def _pairs(batch: Batch) -> Iterable[tuple[str, Record]]:
+    return zip(batch.fragments(), map(Record, batch.contents, batch.tags), strict=True)
+
+
+def _parsed(
+    source: Source, owner: str, max_bytes: int, digest: BlobDigest | None
+) -> tuple[Iterator[Batch], BlobDigest]:
     check_account(owner)
-    digest = BlobDigest() if digest is None else digest
-    return _read(_Buffer(_slices(source, max_bytes), digest, max_bytes), owner)
+    counted = _Count() if digest is None else digest
+    return _batches(_Buffer(_slices(source, max_bytes), counted, max_bytes), owner), counted
 
 
 def record_from_fragment(text: str) -> Record:
@@ -141,33 +197,44 @@ class _Buffer:
         return len(parts) > 1
 
 
-def _read(buffer: _Buffer, owner: str) -> Iterator[tuple[str, Record]]:
+def _batches(buffer: _Buffer, owner: str) -> Iterator[Batch]:
+    """The blob's records, some at a time, each batch checked before it is given."""
     buffer.fill()
     _take_header(buffer, owner)
-    previous: tuple[str, tuple[str, ...]] = ("", ())
+    previous: _Key = ("", ())
     ended = buffer.text.startswith(END, buffer.position)
     while not ended:
         text, start = buffer.text, buffer.position
-        match = _batch.match(text, start)
-        end = start if match is None else match.end()
-        if end == start:
-            _need_more(buffer)
-            continue
+        batch, end = quick_batch(text, start)
+        if batch is None:
+            match = _batch.match(text, start)
+            end = start if match is None else match.end()
+            if end == start:
+                _need_more(buffer)
+                continue
+            ended = text[end - 1] != ","
+            batch = _decoded(text[start : end if ended else end - 1], buffer.digest.records)
         buffer.position = end
-        ended = text[end - 1] != ","
-        for pair in _decode(text[start : end if ended else end - 1], buffer.digest.records):
-            record = pair[1]
-            buffer.digest.records += 1
-            key = (record.content, record.tags)
-            if key < previous:
-                raise NonCanonical(
-                    f"record {buffer.digest.records} of the blob is out of order", reason=Reason.RECORD_ORDER
-                )
-            previous = key
-            yield pair
+        _require_order(previous, batch, buffer.digest.records)
+        buffer.digest.records += len(batch.contents)
+        previous = batch.contents[-1], batch.tags[-1]
+        yield batch
     buffer.position += len(END)
     if buffer.position < len(buffer.text) or buffer.fill():
         raise NonCanonical("there are bytes after the end of the blob", reason=Reason.TRAILING)
+
+
+_Key = tuple[str, tuple[str, ...]]
+
+
+def _require_order(previous: _Key, batch: Batch, before: int) -> None:
+    contents = batch.contents
+    if previous[0] < contents[0] and all(map(operator.lt, contents, contents[1:])):
+        return
+    for number, key in enumerate(zip(contents, batch.tags, strict=True), before + 1):
+        if key < previous:
+            raise NonCanonical(f"record {number} of the blob is out of order", reason=Reason.RECORD_ORDER)
+        previous = key
 
 
 def _take_header(buffer: _Buffer, owner: str) -> None:
@@ -195,24 +262,27 @@ def _need_more(buffer: _Buffer) -> None:
         raise _truncated()
 
 
-def _decode(batch: str, before: int) -> list[tuple[str, Record]]:
-    """Fragments and records of complete records separated by commas, `before` of them having gone before."""
+def _decoded(batch: str, before: int) -> Batch:
+    """Complete records that commas separate, `before` of them having gone before."""
     try:
-        pairs = []
-        for value in json.loads(f"[{batch}]"):
-            record = Record(value["content"], tuple(value["tags"]))
-            pairs.append((fragment(record), record))
-        if ",".join([text for text, _ in pairs]) == batch:
-            return pairs
+        values = json.loads(f"[{batch}]")
+        contents = [value["content"] for value in values]
+        tags = [tuple(value["tags"]) for value in values]
+        texts = [fragment(record) for record in map(Record, contents, tags)]
     except ValueError:  # an escape or a control character that JSON does not know, or a lone surrogate
-        pass
-    return [_locate(batch, before)]
+        raise _fault(batch, before) from None
+    if ",".join(texts) != batch:
+        raise _fault(batch, before)
+    return Batch(contents, tags, [parts_of(text) for text in texts])
 
 
-def _locate(batch: str, before: int) -> tuple[str, Record]:
-    """Raise for the first record of a batch that is not canonical."""
+def _fault(batch: str, before: int) -> NonCanonical:
+    """What is wrong with the first record of a batch that is not canonical."""
     for number, match in enumerate(_record.finditer(batch), before + 1):
-        _decode_one(match[0], f"record {number} of the blob")
+        try:
+            _decode_one(match[0], f"record {number} of the blob")
+        except NonCanonical as error:
+            return error
     raise AssertionError("unreachable: records that are canonical one by one are so together")
 
 

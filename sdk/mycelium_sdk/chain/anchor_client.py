@@ -144,7 +144,9 @@ class MemoryAnchorClient:
         """
         _check(root, uri, acl)
         if isinstance(expected_version, bool) or expected_version < 0:
-            raise InputError("the expected version is a number from 0")
+            raise InputError(
+                "the expected version is a number from 0", hint="0 is for an owner who never anchored"
+            )
         if self.is_legacy:
             return self._set_if_legacy(signer, expected_version, (root, uri, acl), before_send)
         leading = [scval.to_address(signer.public_key), scval.to_uint64(expected_version)]
@@ -164,12 +166,21 @@ class MemoryAnchorClient:
                 raise
             raise _conflict(expected_version, actual) from error
 
+    def entry_keys(self, owner: str) -> list[xdr.LedgerKey]:
+        """The keys of the entries that hold the owner's anchor: one, and five in an older deployment."""
+        _check_owner(owner)
+        if self.is_legacy:
+            names = [scval.to_string(prefix + owner) for prefix in _LEGACY_PREFIXES]
+        else:
+            names = [scval.to_address(owner)]
+        return [operations.data_key(self.contract_id, name) for name in names]
+
     def entry_state(self, owner: str, *, expiring_within: int = EXPIRING_WITHIN) -> EntryState:
         """Where the owner's entry is in its life. Of an older deployment's five entries, the most urgent one.
 
         `expiring_within` is in ledgers: with fewer left, the entry counts as EXPIRING.
         """
-        states = self.chain.entries(self._keys(owner), expiring_within=expiring_within)
+        states = self.chain.entries(self.entry_keys(owner), expiring_within=expiring_within)
         return min(states, key=lambda state: _URGENCY.index(state.status))
 
     def restore(self, owner: str, signer: Keypair) -> Receipt | None:
@@ -177,7 +188,7 @@ class MemoryAnchorClient:
 
         Anchoring again restores it as well; this is for keeping the anchor as it is.
         """
-        keys = self._keys(owner)
+        keys = self.entry_keys(owner)
         states = self.chain.entries(keys)
         archived = [
             key for key, state in zip(keys, states, strict=True) if state.status is EntryStatus.ARCHIVED
@@ -255,14 +266,6 @@ class MemoryAnchorClient:
             )
         return receipt
 
-    def _keys(self, owner: str) -> list[xdr.LedgerKey]:
-        _check_owner(owner)
-        if self.is_legacy:
-            names = [scval.to_string(prefix + owner) for prefix in _LEGACY_PREFIXES]
-        else:
-            names = [scval.to_address(owner)]
-        return [operations.data_key(self.contract_id, name) for name in names]
-
     def _not_ours(self, why: str) -> WrongDomain:
         return WrongDomain(f"the contract {self.contract_id} is not a MemoryAnchor contract: {why}")
 
@@ -279,7 +282,9 @@ def _check_owner(owner: str) -> str:
 def _check(root: bytes, uri: bytes, acl: bytes) -> None:
     """Refuse what the contract would refuse, before anything is sent."""
     if len(root) != ROOT_BYTES or not any(root):
-        raise InputError(f"a root is {ROOT_BYTES} bytes that are not all zero")
+        raise InputError(
+            f"a root is {ROOT_BYTES} bytes that are not all zero", hint="give the SHA-256 of the blob"
+        )
     if len(uri) > MAX_URI_BYTES:
         raise InputError(
             f"the URI has {len(uri):,} bytes, and the contract takes {MAX_URI_BYTES:,}",
@@ -297,7 +302,8 @@ def _named(error: ContractFailed) -> ContractFailed:
     name = _ERROR_NAMES.get(error.code)
     if name is None:
         return error
-    return ContractFailed(f"the MemoryAnchor contract refused: {name}", code=error.code, name=name)
+    message = f"the MemoryAnchor contract refused: {name}"
+    return ContractFailed(message, code=error.code, name=name, hint="nothing was changed on the chain")
 
 
 def _conflict(expected: int, actual: int) -> VersionConflict:

@@ -10,6 +10,14 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mycelium_sdk.chain.anchor_xdr import (
+    AnchorFields,
+    address_text,
+    address_xdr,
+    decode_anchor,
+    encode_anchor,
+    symbol_xdr,
+)
 from mycelium_sdk.errors import Tampered, WrongDomain, WrongOwner
 
 if TYPE_CHECKING:
@@ -25,6 +33,7 @@ __all__ = [
     "Anchor",
     "HistoryProof",
     "anchor_from_event",
+    "anchor_from_event_xdr",
     "anchor_from_value",
     "anchor_to_value",
     "previous_of",
@@ -37,7 +46,8 @@ MAX_URI_BYTES = 1024
 MAX_ACL_BYTES = 2048
 EVENT_NAME = "memory_anchored"
 
-_FIELDS = ("acl", "previous", "root", "timestamp", "uri", "version")
+_EVENT_SYMBOL = symbol_xdr(EVENT_NAME)
+_FIELDS = AnchorFields._fields
 _LEGACY_FIELDS = ("acl", "root", "uri", "version")
 _FORGED_HINT = "do not trust whoever served this history; the anchor on the chain stands: ask another server"
 
@@ -142,6 +152,27 @@ def anchor_from_event(topics: Sequence[xdr.SCVal], value: xdr.SCVal) -> Anchor:
     return anchor
 
 
+def anchor_from_event_xdr(topics: Sequence[bytes], value: bytes) -> Anchor:
+    """The same from the XDR of the event's topics and data. Raises `WrongDomain` also for what is no XDR."""
+    if len(topics) == 2 and topics[0] == _EVENT_SYMBOL:
+        owner, fields = address_text(topics[1]), decode_anchor(value)
+        if owner is not None and fields is not None and _is_whole(fields):
+            acl, previous, root, timestamp, uri, version = fields
+            return Anchor(owner, version, root, uri, acl, previous, timestamp)
+    from stellar_sdk import xdr
+
+    from mycelium_sdk.chain.translate import UNREADABLE
+
+    try:
+        return anchor_from_event(
+            [xdr.SCVal.from_xdr_bytes(topic) for topic in topics], xdr.SCVal.from_xdr_bytes(value)
+        )
+    except WrongDomain:
+        raise
+    except UNREADABLE as error:
+        raise _not_an_anchor("it cannot be decoded") from error
+
+
 def anchor_to_value(anchor: Anchor) -> xdr.SCVal:
     """The map that the contract keeps for this anchor, keys sorted. Needs `previous` and `timestamp`."""
     from stellar_sdk import scval
@@ -161,14 +192,17 @@ def anchor_to_value(anchor: Anchor) -> xdr.SCVal:
 
 def previous_of(anchor: Anchor) -> bytes:
     """The `previous` that the anchor right after this one carries: SHA-256 of the XDR of its entry."""
-    return hashlib.sha256(anchor_to_value(anchor).to_xdr_bytes()).digest()
+    if anchor.previous is None or anchor.timestamp is None:
+        raise ValueError("an older deployment's anchor has no such form")
+    fields = AnchorFields(
+        anchor.acl, anchor.previous, anchor.root, anchor.timestamp, anchor.uri, anchor.version
+    )
+    return hashlib.sha256(encode_anchor(fields)).digest()
 
 
 def previous_of_first(owner: str) -> bytes:
     """The `previous` of an owner's version 1: SHA-256 of the XDR of the owner's address."""
-    from stellar_sdk import scval
-
-    return hashlib.sha256(scval.to_address(owner).to_xdr_bytes()).digest()
+    return hashlib.sha256(address_xdr(owner)).digest()
 
 
 def verify_history(latest: Anchor, history: Iterable[Anchor]) -> HistoryProof:
@@ -201,6 +235,10 @@ def verify_history(latest: Anchor, history: Iterable[Anchor]) -> HistoryProof:
     if complete and newer.previous != previous_of_first(latest.owner):
         raise _forged("version 1 of the history is not the owner's first anchor")
     return HistoryProof(verified=True, complete=complete, oldest=newer.version)
+
+
+def _is_whole(fields: AnchorFields) -> bool:
+    return fields.version > 0 and len(fields.previous) == 32 and len(fields.root) == ROOT_BYTES
 
 
 def _forged(message: str) -> Tampered:

@@ -6,6 +6,7 @@ as what the XDR classes raise.
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING
 
 from stellar_sdk import xdr
@@ -123,6 +124,6 @@ def event(item: EventInfo) -> ChainEvent:
         ledger=item.ledger,
         close_time=int(item.ledger_close_at.timestamp()),
         transaction=item.transaction_hash,
-        topics=tuple(xdr.SCVal.from_xdr(topic) for topic in item.topic),
-        value=xdr.SCVal.from_xdr(item.value),
+        topic_xdr=tuple(base64.b64decode(topic, validate=True) for topic in item.topic),
+        value_xdr=base64.b64decode(item.value, validate=True),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from stellar_sdk import Keypair, xdr
-    from stellar_sdk.operation import InvokeHostFunction, RestoreFootprint
+    from stellar_sdk.operation import ExtendFootprintTTL, InvokeHostFunction, RestoreFootprint
 
 __all__ = [
     "EXPIRING_WITHIN",
@@ -27,6 +27,7 @@ __all__ = [
     "EntryState",
     "EntryStatus",
     "EventPage",
+    "LedgerHead",
     "Receipt",
     "Resources",
     "SignedTransaction",
@@ -108,7 +109,7 @@ class Work:
     """What one transaction does: its only operation, and the ledger keys that a restore or an extension
     names."""
 
-    operation: InvokeHostFunction | RestoreFootprint
+    operation: InvokeHostFunction | RestoreFootprint | ExtendFootprintTTL
     data: xdr.SorobanTransactionData | None = None
 
 
@@ -210,15 +211,42 @@ class EntryState:
 
 @dataclass(frozen=True, slots=True)
 class ChainEvent:
-    """One event of a contract. `id` orders all events of a chain."""
+    """One event of a contract. `id` orders all events of a chain.
+
+    Topics and data are kept as the XDR that the server gave, and decoded when they are asked for: one that
+    cannot be decoded is no reason to lose the others.
+    """
 
     id: str
     contract_id: str
     ledger: int
     close_time: int
     transaction: str
-    topics: tuple[xdr.SCVal, ...]
-    value: xdr.SCVal
+    topic_xdr: tuple[bytes, ...]
+    value_xdr: bytes
+
+    @property
+    def topics(self) -> tuple[xdr.SCVal, ...]:
+        """The topics, decoded. Raises what `chain.translate.UNREADABLE` lists."""
+        from stellar_sdk import xdr
+
+        return tuple(xdr.SCVal.from_xdr_bytes(topic) for topic in self.topic_xdr)
+
+    @property
+    def value(self) -> xdr.SCVal:
+        """The data, decoded. Raises what `chain.translate.UNREADABLE` lists."""
+        from stellar_sdk import xdr
+
+        return xdr.SCVal.from_xdr_bytes(self.value_xdr)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerHead:
+    """A closed ledger: its hash, and when it closed."""
+
+    sequence: int
+    hash: str
+    close_time: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +257,7 @@ class EventPage:
     cursor: str
     latest_ledger: int
     oldest_ledger: int
+    latest_close_time: int
 
 
 class ChainClient(Protocol):
@@ -297,6 +326,10 @@ class ChainClient(Protocol):
 
         `topics`: one value per topic, None for any; None instead of a list takes all events.
         """
+        ...
+
+    def ledger(self, sequence: int) -> LedgerHead | None:
+        """A closed ledger; None where the server does not have it any more, or not yet."""
         ...
 
     def close(self) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from stellar_sdk.client.base_sync_client import BaseSyncClient
 
 from mycelium_sdk.chain.deployment import ensure_funded
+from mycelium_sdk.chain.fees import DEFAULT_MAX_FEE
 from mycelium_sdk.chain.rpc import RpcChain
 from mycelium_sdk.errors import ChainError, ChainUnavailable, ConfigError, MyceliumError
 
@@ -21,9 +23,12 @@ if TYPE_CHECKING:
     from mycelium_localnet import Chain
     from mycelium_sdk.chain.base import BeforeSend, Receipt, Work
     from mycelium_sdk.chain.deployment import Notify
-    from mycelium_sdk.chain.retry import RetryPolicy
+    from mycelium_sdk.retry import RetryPolicy
 
 __all__ = ["EmbeddedChain", "open_embedded"]
+
+_left_to_parents: list[Chain] = []
+"""In a forked child: the chains of its parent, which are not the child's to close."""
 
 
 class EmbeddedChain(RpcChain):
@@ -32,6 +37,8 @@ class EmbeddedChain(RpcChain):
     The account that signs a transaction is created and funded when it is not there, which `notify` is told.
     """
 
+    lags = False  # every answer comes from one state of one file
+
     def __init__(
         self,
         localnet: Chain,
@@ -39,11 +46,12 @@ class EmbeddedChain(RpcChain):
         *,
         notify: Notify | None = None,
         policy: RetryPolicy | None = None,
+        max_fee: int = DEFAULT_MAX_FEE,
     ) -> None:
-        from mycelium_localnet import IN_PROCESS_URL, InProcessClient
+        from mycelium_localnet import IN_PROCESS_URL
 
-        client = _Door(InProcessClient(localnet))
-        super().__init__(IN_PROCESS_URL, passphrase, client=client, policy=policy)
+        self._door = _Door(localnet)
+        super().__init__(IN_PROCESS_URL, passphrase, client=self._door, policy=policy, max_fee=max_fee)
         self.localnet = localnet
         self._notify = notify
         self._funded: set[str] = set()
@@ -58,15 +66,34 @@ class EmbeddedChain(RpcChain):
     def close(self) -> None:
         """See `ChainClient`."""
         super().close()
+        self._door.close_chain()
         self.localnet.close()
 
 
 class _Door(BaseSyncClient):
     """The way into the chain. What no other attempt mends (a chain file that was taken away, a closed chain)
-    is raised by it as it is, and becomes an error of this package's tree here."""
+    is raised by it as it is, and becomes an error of this package's tree here. A forked child opens the
+    chain's file anew, since the chain that it inherited is its parent's."""
 
-    def __init__(self, inner: BaseSyncClient) -> None:
-        self._inner = inner
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._enter()
+
+    def _enter(self) -> None:
+        from mycelium_localnet import InProcessClient
+
+        self._process = os.getpid()
+        self._client: BaseSyncClient = InProcessClient(self._chain)
+
+    @property
+    def _inner(self) -> BaseSyncClient:
+        if self._process != os.getpid():
+            from mycelium_localnet import Chain
+
+            _left_to_parents.append(self._chain)
+            self._chain = Chain.open(self._chain.path)
+            self._enter()
+        return self._client
 
     def post(
         self, url: str, data: dict[str, str] | None = None, json_data: dict[str, Any] | None = None
@@ -86,6 +113,10 @@ class _Door(BaseSyncClient):
         """There are no streams; whatever the wrapped client makes of it."""
         return self._inner.stream(url, params)
 
+    def close_chain(self) -> None:
+        """Close the chain that is used in this process."""
+        self._chain.close()
+
     def close(self) -> None:
         """Nothing to release: the chain is closed by whoever opened it."""
 
@@ -100,8 +131,12 @@ def _in_our_words() -> Iterator[None]:
         raise _translated(error) from error
 
 
-def open_embedded(path: Path, passphrase: str, *, notify: Notify | None = None) -> EmbeddedChain:
+def open_embedded(
+    path: Path, passphrase: str, *, notify: Notify | None = None, max_fee: int = DEFAULT_MAX_FEE
+) -> EmbeddedChain:
     """Open the chain file at `path`, made when it is not there. Several processes may have it open.
+
+    `max_fee`: the most that one transaction may cost, in stroops.
 
     Raises:
         ConfigError: the embedded chain is not installed, or the file is none of its.
@@ -117,7 +152,7 @@ def open_embedded(path: Path, passphrase: str, *, notify: Notify | None = None) 
         ) from error
     with _in_our_words():
         localnet = mycelium_localnet.Chain.open(path)
-    return EmbeddedChain(localnet, passphrase, notify=notify)
+    return EmbeddedChain(localnet, passphrase, notify=notify, max_fee=max_fee)
 
 
 def _translated(error: Exception) -> MyceliumError:

@@ -35,7 +35,7 @@ def check_fee(fee: int, max_fee: int) -> None:
         raise ChainError(
             f"the server asks {_xlm(fee)} XLM for this transaction, and the limit is {_xlm(max_fee)} XLM",
             hint="nothing was signed. Ask another RPC server what it costs; if the price is right, raise the "
-            "limit: `max_fee` of the chain client, in stroops",
+            "limit: `[onchain] max_fee` or MYCELIUM_MAX_FEE, in stroops (`max_fee` of a chain client)",
         )
 
 

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stellar_sdk import Address, Keypair, StrKey, xdr
-from stellar_sdk.operation import InvokeHostFunction, RestoreFootprint
+from stellar_sdk.operation import ExtendFootprintTTL, InvokeHostFunction, RestoreFootprint
 from stellar_sdk.utils import sha256
 
 from mycelium_sdk.chain.base import Work
@@ -22,6 +22,7 @@ __all__ = [
     "contract_id_of",
     "create_contract",
     "data_key",
+    "extend",
     "instance_key",
     "invoke",
     "is_entry_of",
@@ -77,18 +78,29 @@ def create_contract(wasm_hash: bytes, deployer: str, salt: bytes) -> Work:
 
 def restore(keys: Sequence[xdr.LedgerKey]) -> Work:
     """Bring archived entries back. Live and missing ones are left as they are."""
-    return Work(
-        RestoreFootprint(),
-        xdr.SorobanTransactionData(
-            ext=xdr.SorobanTransactionDataExt(0),
-            resources=xdr.SorobanResources(
-                footprint=xdr.LedgerFootprint(read_only=[], read_write=list(keys)),
-                instructions=xdr.Uint32(0),
-                disk_read_bytes=xdr.Uint32(0),
-                write_bytes=xdr.Uint32(0),
-            ),
-            resource_fee=xdr.Int64(0),
+    return Work(RestoreFootprint(), _footprint(read_write=keys))
+
+
+def extend(keys: Sequence[xdr.LedgerKey], ledgers: int) -> Work:
+    """Have live entries live for so many ledgers from the one that applies it, at least.
+
+    Archived and missing ones are left as they are, and the transaction succeeds all the same.
+    """
+    return Work(ExtendFootprintTTL(ledgers), _footprint(read_only=keys))
+
+
+def _footprint(
+    *, read_only: Sequence[xdr.LedgerKey] = (), read_write: Sequence[xdr.LedgerKey] = ()
+) -> xdr.SorobanTransactionData:
+    return xdr.SorobanTransactionData(
+        ext=xdr.SorobanTransactionDataExt(0),
+        resources=xdr.SorobanResources(
+            footprint=xdr.LedgerFootprint(read_only=list(read_only), read_write=list(read_write)),
+            instructions=xdr.Uint32(0),
+            disk_read_bytes=xdr.Uint32(0),
+            write_bytes=xdr.Uint32(0),
         ),
+        resource_fee=xdr.Int64(0),
     )
 
 

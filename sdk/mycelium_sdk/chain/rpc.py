@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from stellar_sdk import Account, SorobanServer, TransactionBuilder, xdr
 from stellar_sdk.soroban_rpc import EventFilter, EventFilterType
@@ -17,16 +17,17 @@ from mycelium_sdk.chain.base import (
     EntryState,
     EntryStatus,
     EventPage,
+    LedgerHead,
     Simulation,
     TransactionState,
 )
 from mycelium_sdk.chain.diagnostics import host_failure
 from mycelium_sdk.chain.fees import DEFAULT_MAX_FEE, unquoted_fee
 from mycelium_sdk.chain.http_client import HttpClient
-from mycelium_sdk.chain.retry import RetryPolicy
 from mycelium_sdk.chain.submit import Submitter
 from mycelium_sdk.chain.transport import Transport
-from mycelium_sdk.errors import ChainError, WrongDomain
+from mycelium_sdk.errors import ChainError, ChainUnavailable, WrongDomain
+from mycelium_sdk.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +44,7 @@ READ_ONLY_ACCOUNT = "GAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAWHF"
 """The account of the all-zero key, which nobody can sign for: the source of simulations that nobody signs."""
 
 _MINIMUM_FEE = 100
+_LAGGING_LOOKS = 7  # 12 to 16 seconds
 _DOMAIN_SECONDS = 60.0  # for so long an address that served the expected network is taken to do so still
 
 
@@ -59,6 +61,10 @@ class RpcChain:
     for 140 (90, and the question that was begun by then).
     """
 
+    lags: ClassVar[bool] = True
+    """Whether the server may not know a transaction yet though it names the ledger that holds it, as it may
+    where several servers answer under one address."""
+
     def __init__(
         self,
         url: str,
@@ -72,8 +78,11 @@ class RpcChain:
         policy = policy or RetryPolicy()
         self.url = url
         self.passphrase = passphrase
+        self.inclusion_fee = inclusion_fee
+        self.max_fee = max_fee
         self._transport = Transport(HttpClient() if client is None else client, policy)
         self._server = SorobanServer(url, self._transport)
+        self._policy = policy
         self._monotonic = policy.pace.monotonic
         self._domain_known_until: float | None = None
         self._domain_lock = threading.Lock()
@@ -84,6 +93,8 @@ class RpcChain:
             inclusion_fee=inclusion_fee,
             max_fee=max_fee,
             look_up=self.transaction,
+            sequence=self._sequence,
+            lagging_looks=_LAGGING_LOOKS if self.lags else 0,
             latest=self._latest,
             refused=self._refused,
             unquoted_fee=self._unquoted_fee,
@@ -112,6 +123,8 @@ class RpcChain:
     def fund(self, address: str) -> bool:
         """Have the network's friendbot create the account; False if it was there already.
 
+        Asking again does no harm, since nobody is funded twice: a lost answer is repeated as `policy` says.
+
         Raises:
             ChainError: the network has no friendbot, or it refused.
         """
@@ -122,14 +135,22 @@ class RpcChain:
             raise ChainError(
                 "this network has no friendbot", hint="send some XLM to the account to create it"
             )
-        response = self._transport.get(url, {"addr": address})
-        if 200 <= response.status_code < 300:
-            return True
-        if self._account_exists(address):  # somebody else was first
-            return False
-        raise ChainError(
-            f"the friendbot refused with HTTP status {response.status_code}", hint="try again in a minute"
-        )
+
+        def ask() -> bool:
+            try:
+                status = self._transport.get(url, {"addr": address}).status_code
+            except ChainUnavailable:
+                if self._account_exists(address):  # only the answer was lost
+                    return True
+                raise
+            if 200 <= status < 300:
+                return True
+            if self._account_exists(address):  # somebody else was first, or an answer was lost
+                return False
+            kind = ChainUnavailable if translate.may_pass(status) else ChainError
+            raise kind(f"the friendbot refused with HTTP status {status}", hint="try again in a minute")
+
+        return self._policy.call(ask)
 
     def simulate(self, work: Work, *, source: str | None = None) -> Simulation:
         """See `ChainClient`. Without a `source` the one of the all-zero key stands in."""
@@ -206,7 +227,24 @@ class RpcChain:
                 cursor=answer.cursor,
                 latest_ledger=answer.latest_ledger,
                 oldest_ledger=answer.oldest_ledger,
+                latest_close_time=answer.latest_Ledger_close_time,
             )
+
+    def ledger(self, sequence: int) -> LedgerHead | None:
+        """See `ChainClient`."""
+        self._check_domain()
+        with translate.decoding(self.url):
+            try:
+                found = self._server.get_ledgers(start_ledger=sequence, limit=1).ledgers
+            except ChainUnavailable:
+                raise
+            except ChainError:
+                health = self._server.get_health()
+                if health.oldest_ledger <= sequence <= health.latest_ledger:
+                    raise
+                return None
+            head = next((one for one in found if one.sequence == sequence), None)
+            return None if head is None else LedgerHead(head.sequence, head.hash, head.ledger_close_time)
 
     def close(self) -> None:
         """See `ChainClient`."""
@@ -236,6 +274,11 @@ class RpcChain:
     def _unquoted_fee(self, work: Work, data: xdr.SorobanTransactionData) -> int:
         with translate.decoding(self.url):
             return unquoted_fee(work, data, lambda key: self.entries([key])[0])
+
+    def _sequence(self, address: str) -> tuple[int | None, int]:
+        (state,) = self.entries([operations.account_key(address)])
+        account = None if state.data is None else state.data.account
+        return None if account is None else account.seq_num.sequence_number.int64, state.latest_ledger
 
     def _account_exists(self, address: str) -> bool:
         (state,) = self.entries([operations.account_key(address)])

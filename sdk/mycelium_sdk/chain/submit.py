@@ -10,12 +10,13 @@ which it can be looked up (chain.md section 3).
 from __future__ import annotations
 
 import enum
+import os
 import secrets
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stellar_sdk import Account, TransactionBuilder, xdr
+from stellar_sdk import Account, TransactionBuilder, TransactionEnvelope, xdr
 from stellar_sdk.contract import AssembledTransaction
 from stellar_sdk.contract.exceptions import ExpiredStateError, NeedsMoreSignaturesError, SimulationFailedError
 from stellar_sdk.soroban_rpc import SendTransactionStatus
@@ -33,7 +34,6 @@ from mycelium_sdk.errors import (
     AnchorArchived,
     ChainError,
     ChainUnavailable,
-    ContractFailed,
     MyceliumError,
     TransactionFailed,
     Unsettled,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from stellar_sdk.soroban_rpc import SimulateTransactionResponse
 
     from mycelium_sdk.chain.base import BeforeSend, Work
-    from mycelium_sdk.chain.retry import RetryPolicy
+    from mycelium_sdk.retry import RetryPolicy
 
 __all__ = ["Submitter"]
 
@@ -69,7 +69,8 @@ class _NeverTaken(Exception):  # noqa: N818 - it is no error yet
     """Refused for its sequence number, and never sent before: another transaction must be built."""
 
 
-_locks: dict[tuple[str, str], threading.Lock] = {}
+_locks: dict[tuple[int, str, str], threading.Lock] = {}
+"""By process: a thread that only the parent of a forked child has may hold the parent's."""
 _locks_guard = threading.Lock()
 
 
@@ -77,10 +78,12 @@ _locks_guard = threading.Lock()
 class Submitter:
     """What the loop needs to know of a chain.
 
-    `look_up` is the chain client's `transaction`, `latest` gives the latest ledger and its close time,
-    `refused` makes the error of a failed simulation, `unquoted_fee` gives what a simulation's quote leaves
-    out. `inclusion_fee` is the bid in stroops on top of the resource fee, `max_fee` the most that both
-    together may come to.
+    `look_up` is the chain client's `transaction`. `sequence` gives the sequence number of an account (None
+    for one that is not there) and the ledger as of which it is. So often, `lagging_looks`, an answer that a
+    transaction is not there may be older than the ledger that it names. `latest` gives the latest ledger
+    and its close time, `refused` makes the error of a failed simulation, `unquoted_fee` gives what a
+    simulation's quote leaves out. `inclusion_fee` is the bid in stroops on top of the resource fee,
+    `max_fee` the most that both together may come to.
     """
 
     server: SorobanServer
@@ -89,6 +92,8 @@ class Submitter:
     inclusion_fee: int
     max_fee: int
     look_up: Callable[[str], TransactionState]
+    sequence: Callable[[str], tuple[int | None, int]]
+    lagging_looks: int
     latest: Callable[[], tuple[int, int]]
     refused: Callable[[Work, SimulateTransactionResponse], ChainError]
     unquoted_fee: Callable[[Work, xdr.SorobanTransactionData], int]
@@ -201,12 +206,18 @@ class Submitter:
         said last, which counts when it is known not to have been applied."""
         pace = self.policy.pace
         deadline = pace.monotonic() + self.policy.poll_seconds
-        for delay in self.policy.delays():
+        overtaken = isinstance(refusal, TransactionFailed) and refusal.result_code == _BAD_SEQUENCE
+        for looks, delay in enumerate(self.policy.delays(), start=1):
+            spent = self._spent_by(signed) if overtaken else None  # before the look, which must be as new
             state = self._look(signed.hash)
             if state is not None:
                 if state.status is not TransactionStatus.NOT_FOUND:
                     return state
                 _check_still_valid(signed, state, refusal)
+                remembers = state.oldest_ledger <= signed.signed_ledger + 1
+                settled = spent is not None and spent <= state.latest_ledger and remembers
+                if refusal is not None and settled and looks > self.lagging_looks:
+                    raise refusal
             if pace.monotonic() + delay > deadline:
                 break
             pace.sleep(delay)
@@ -229,6 +240,16 @@ class Submitter:
             return _Sent.LOST
         except MyceliumError as refusal:
             return refusal
+
+    def _spent_by(self, signed: SignedTransaction) -> int | None:
+        """The ledger as of which the account has used the transaction's sequence number, or a later one, so
+        that it was applied by then or never is; None where that is not so, or nobody says."""
+        transaction = TransactionEnvelope.from_xdr(signed.envelope, self.passphrase).transaction
+        try:
+            sequence, ledger = self.sequence(transaction.source.account_id)
+        except MyceliumError:
+            return None
+        return ledger if sequence is not None and sequence >= transaction.sequence else None
 
     def _look(self, transaction_hash: str) -> TransactionState | None:
         """What is known about the hash; None while the server cannot or will not say."""
@@ -262,9 +283,7 @@ def _receipt(state: TransactionState) -> Receipt:
     """The receipt of an applied transaction, or the error that it failed with."""
     if state.status is TransactionStatus.FAILED:
         if state.contract_error is not None:
-            raise ContractFailed(
-                f"the contract failed with error {state.contract_error}", code=state.contract_error
-            )
+            raise translate.contract_failed(state.contract_error)
         raise translate.transaction_failed(state.result_code or "txFAILED", state.hash)
     if state.ledger is None or state.close_time is None or state.fee_charged is None:
         raise _unsettled(state.hash)
@@ -293,4 +312,4 @@ def _unsettled(transaction_hash: str, *, hint: str | None = None) -> Unsettled:
 
 def _lock_of(passphrase: str, account: str) -> threading.Lock:
     with _locks_guard:
-        return _locks.setdefault((passphrase, account), threading.Lock())
+        return _locks.setdefault((os.getpid(), passphrase, account), threading.Lock())

@@ -39,9 +39,12 @@ if TYPE_CHECKING:
     from mycelium_sdk.chain.diagnostics import HostFailure
 
 __all__ = [
+    "UNREADABLE",
     "connection_failed",
+    "contract_failed",
     "decoding",
     "http_status",
+    "may_pass",
     "not_json_rpc",
     "rpc_refused",
     "server_name",
@@ -52,6 +55,7 @@ __all__ = [
 ]
 
 _QUOTED_CHARACTERS = 200
+_EMBEDDED = "localnet.invalid"  # where the embedded chain is reached within this process; a test compares
 
 # JSON-RPC: an internal error, and the server's own limits on how long a request may take and how many it
 # works on (chain.md section 2).
@@ -63,6 +67,18 @@ _REFUSING_STATUSES = frozenset({400, 401, 403, 404, 405, 413, 415})
 
 _RETRYABLE_STATUSES = frozenset({408, 425, 429})
 
+UNREADABLE = (
+    pydantic.ValidationError,
+    XdrError,
+    ConversionError,
+    binascii.Error,
+    EOFError,
+    ValueError,
+    AssertionError,
+    RecursionError,
+)
+"""What the decoders of JSON-RPC results and of XDR raise about something else."""
+
 _HINTS = {
     "txINSUFFICIENT_BALANCE": "the account cannot pay the fee: send it some XLM",
     "txINSUFFICIENT_FEE": "the network is busy and the bid too low: try again later",
@@ -73,6 +89,9 @@ _HINTS = {
     "INVOKE_HOST_FUNCTION_ENTRY_ARCHIVED": "an entry's time to live ended just then: run the command again",
 }
 
+_FAILED_HINT = "it took no effect: run the command again, and if it fails again, look at it by its hash"
+_REFUSED_HINT = "nothing was sent: if the call is right, the server may lag; try again, or another RPC server"
+
 
 def server_name(url: str) -> str:
     """Host and port of a server's address, without anything that could be a secret."""
@@ -81,6 +100,8 @@ def server_name(url: str) -> str:
         port = parts.port
     except ValueError:
         return "the configured address"
+    if parts.hostname == _EMBEDDED:
+        return "the embedded chain"
     host = parts.hostname or "the configured address"
     return host if port is None else f"{host}:{port}"
 
@@ -121,6 +142,11 @@ def _is_certificates_fault(error: BaseException) -> bool:
     return False
 
 
+def may_pass(status: int) -> bool:
+    """Whether an HTTP status says that the server has a problem of the moment."""
+    return status >= 500 or status in _RETRYABLE_STATUSES
+
+
 def http_status(url: str, status: int, *, sending: bool = False) -> MyceliumError | None:
     """An answer with a status that carries no result; None for one that does."""
     server = server_name(url)
@@ -130,7 +156,7 @@ def http_status(url: str, status: int, *, sending: bool = False) -> MyceliumErro
         return ChainUnavailable(
             f"{server} is limiting requests", hint="wait a little, or use another RPC server"
         )
-    if status >= 500 or status in _RETRYABLE_STATUSES or (sending and status not in _REFUSING_STATUSES):
+    if may_pass(status) or (sending and status not in _REFUSING_STATUSES):
         return ChainUnavailable(f"{server} answered with HTTP status {status}")
     return ChainError(
         f"{server} refused the request with HTTP status {status}",
@@ -181,16 +207,7 @@ def decoding(url: str) -> Iterator[None]:
         raise
     except stellar_sdk.exceptions.AccountNotFoundException as error:
         raise unfunded(error.account_id) from error
-    except (
-        pydantic.ValidationError,
-        XdrError,
-        ConversionError,
-        binascii.Error,
-        EOFError,
-        ValueError,
-        AssertionError,
-        RecursionError,
-    ) as error:
+    except UNREADABLE as error:
         raise ChainUnavailable(
             f"{server_name(url)} answered in a form that cannot be understood",
             hint="the server may be too old or broken: try another RPC server",
@@ -214,12 +231,20 @@ def simulation_refused(failure: HostFailure | None, *, contract_missing: bool) -
             hint="check the address and `[onchain] network`",
         )
     if failure is None:
-        return ChainError("the host refused the call and gave no reason")
+        return ChainError("the host refused the call and gave no reason", hint=_REFUSED_HINT)
     if failure.contract_error is not None:
-        return ContractFailed(
-            f"the contract failed with error {failure.contract_error}", code=failure.contract_error
-        )
-    return ChainError(f"the host refused the call: {failure.kind} {failure.code}".rstrip())
+        return contract_failed(failure.contract_error)
+    reason = f"{failure.kind} {failure.code}".rstrip()
+    return ChainError(f"the host refused the call: {reason}", hint=_REFUSED_HINT)
+
+
+def contract_failed(code: int) -> ContractFailed:
+    """A call that the contract itself ended with one of its error numbers."""
+    return ContractFailed(
+        f"the contract failed with error {code}",
+        code=code,
+        hint="the call took no effect; what the number means is for the contract to say",
+    )
 
 
 def transaction_failed(result_code: str, transaction_hash: str) -> TransactionFailed:
@@ -228,5 +253,5 @@ def transaction_failed(result_code: str, transaction_hash: str) -> TransactionFa
         f"the transaction failed with {result_code}",
         result_code=result_code,
         hash=transaction_hash,
-        hint=_HINTS.get(result_code),
+        hint=_HINTS.get(result_code, _FAILED_HINT),
     )

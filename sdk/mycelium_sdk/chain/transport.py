@@ -16,7 +16,7 @@ from mycelium_sdk.chain import translate
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from mycelium_sdk.chain.retry import RetryPolicy
+    from mycelium_sdk.retry import RetryPolicy
 
 __all__ = ["Transport"]
 

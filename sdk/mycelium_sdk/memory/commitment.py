@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
+import os
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mycelium_sdk import canonical
 from mycelium_sdk.assembly import AnchorDesk
 from mycelium_sdk.backends.integrity import Integrity, IntegrityReport
-from mycelium_sdk.blobs.base import DEFAULT_MAX_BYTES
 from mycelium_sdk.chain.base import EntryStatus
-from mycelium_sdk.errors import ChainReset, Fork, InputError, Rollback, Tampered
+from mycelium_sdk.errors import ChainReset, Fork, InputError, Rollback, StoreLocked, Tampered
+from mycelium_sdk.facts import ChainKey, LastAnchor
+from mycelium_sdk.fetching.policy import FetchPolicy
+from mycelium_sdk.locking import exclusive
 from mycelium_sdk.memory.anchoring import (
     OLDER_THAN_ITS_ANCHOR,
     Anchorer,
@@ -21,20 +26,22 @@ from mycelium_sdk.memory.anchoring import (
     Export,
     check_anchor_arguments,
 )
-from mycelium_sdk.memory.locking import exclusive
+from mycelium_sdk.memory.context_store import ContextDraft, Rehydration, load_with_context
+from mycelium_sdk.memory.own_files import refuse_own_files
 from mycelium_sdk.memory.policy import AnchoringPolicy
+from mycelium_sdk.memory.portability import Portability
 from mycelium_sdk.memory.rehydration import (
     anchored_blob,
     checked_conflict,
+    checked_version,
     held,
     merged_blob,
     refuse_unanchored,
     require_anchor,
 )
-from mycelium_sdk.memory.standing import Standing, standing_of
+from mycelium_sdk.memory.standing import Standing
 from mycelium_sdk.memory.trust import TrustedChain
 from mycelium_sdk.memory.verification import Verification, judge, vouched
-from mycelium_sdk.state import ChainKey, LastAnchor
 from mycelium_sdk.steps import Step, reached
 from mycelium_sdk.verdicts import Verdict
 
@@ -43,6 +50,7 @@ if TYPE_CHECKING:
 
     from mycelium_sdk.backends.base import BaseBackend
     from mycelium_sdk.context import AgentContext
+    from mycelium_sdk.memory.basis import Basis
     from mycelium_sdk.memory.publishing import Publish
     from mycelium_sdk.memory.rehydration import Fetch
     from mycelium_sdk.memory.trust import Sighting
@@ -51,6 +59,7 @@ if TYPE_CHECKING:
 __all__ = ["Commitment"]
 
 _VERIFY_ATTEMPTS = 3
+_PATIENCE_SECONDS = 60.0
 
 
 class Commitment:
@@ -66,19 +75,39 @@ class Commitment:
         anchor_address: str | None,
         backend: BaseBackend,
         state: StateStore,
+        basis: Basis,
+        *,
         policy: AnchoringPolicy | None,
     ) -> None:
         self._ctx = ctx
         self._backend = backend
         self._state = state
+        self._basis = basis
         self._policy = AnchoringPolicy() if policy is None else policy
         self._desk = AnchorDesk(ctx, anchor_address)
         self._trusted = TrustedChain(
             self._desk, state, ctx.address, ctx.network.passphrase, self._desk.witnesses
         )
-        self._anchorer = Anchorer(self._trusted, self._desk, state, ctx.address)
-        self._lock = threading.Lock()
+        self._fetching = FetchPolicy.for_own().configured(ctx.configuration.fetch)
+        self.portability = Portability(
+            ctx,
+            backend,
+            state,
+            basis,
+            self._desk,
+            trusted=self._trusted,
+            policy=self._fetching,
+            keeps_alive=self._policy.keep_alive,
+            procedures=self,
+        )
+        keep_base = self.portability.keep_anchored_base
+        self._anchorer = Anchorer(self._trusted, self._desk, state, basis, ctx.address, keep_base=keep_base)
+        self._process, self._lock = os.getpid(), threading.Lock()
         self._holder: int | None = None
+
+    def recognise(self, seen: Sighting) -> None:
+        """Record an own anchor that a crash left unrecorded."""
+        self._anchorer.recognise(seen)
 
     def look(self) -> Sighting:
         """The anchor on the chain, checked against what was verified before."""
@@ -97,19 +126,19 @@ class Commitment:
         if publish is None and uri is None:
             publish = self._configured_publish()
         check_anchor_arguments(uri, publish, acl)
-        with self._alone():
+        refuse_own_files(publish, self._ctx, self._backend)
+        with self.alone():
             if not wanted():
                 return None
-            if not overwrite:
-                self._require_vouched_rows()
             return self._anchorer.anchor(
-                self._export,
+                lambda: self._export(vouched=not overwrite),
                 uri=uri,
                 publish=publish,
                 acl=acl,
                 overwrite=overwrite,
                 blobs=self._ctx.home.blobs,
                 public_network=self._ctx.network.public,
+                wanted=wanted,
             )
 
     def verify(self) -> Verification:
@@ -118,24 +147,27 @@ class Commitment:
         Takes no lock at first, so that it answers while a blob is being published; what another thread or
         process does meanwhile would look like a contradiction, so the answer counts only if nothing was done.
         """
+        settled: int | None = None
         for _ in range(_VERIFY_ATTEMPTS):
             before = self._progress()
-            answer = self._verify_once()
+            answer = self._verify_once(before)
+            settled = answer.settled or settled
             if answer or self._progress() == before:
-                return answer
-        with self._alone():  # they never rest: have them wait
-            return self._verify_once()
+                return replace(answer, settled=settled)
+        with self.alone():  # they never rest: have them wait
+            answer = self._verify_once(None)
+            return replace(answer, settled=answer.settled or settled)
 
     def _progress(self) -> tuple[object, ...]:
         """What changes when somebody writes, anchors or loads here."""
-        passphrase, contract = self._ctx.network.passphrase, self._desk.contract_id
-        key = self._state.newest_chain(passphrase, contract, self._ctx.address)
-        last = None if key is None else self._state.last_anchor(key)
-        return last, None if key is None else self._state.intent(key), self._backend.change_counter()
+        newest = self._basis.newest(self._ctx.network.passphrase, self._desk.contract_id)
+        intent = None if newest is None else self._state.intent(newest[0])
+        return newest, intent, self._backend.change_counter()
 
-    def _verify_once(self) -> Verification:
+    def _verify_once(self, progress: tuple[object, ...] | None) -> Verification:
+        """`progress` is what was done before, None where nobody else can do anything."""
         try:
-            root, records, counter = self._export_root()
+            root, records, counter, report = self.export_root()
         except Tampered as error:
             return self._unreadable(error)
         try:
@@ -143,98 +175,130 @@ class Commitment:
         except (ChainReset, Rollback, Fork) as error:
             return Verification(error.verdict or Verdict.DIVERGED, root, records, None, (error.message,))
         status = self._desk.entry_state(self._ctx.address).status if seen.anchor else EntryStatus.ABSENT
-        last = self._settled_last(seen)
+        unrecorded = self._anchorer.unrecorded(seen)
+        last = unrecorded or self._basis.last(seen.key)
         verdict = judge(
             local_root=root,
-            standing=standing_of(root, counter, last),
+            standing=self._basis.standing(seen.key, last, root=root, change_counter=counter),
             anchor=seen.anchor,
             last=last,
             archived=status is EntryStatus.ARCHIVED,
         )
-        integrity = self._checked_rows(seen, root)
+        integrity = self.vouched_rows(seen, root, report)
         if seen.anchor is not None:
             verdict = vouched(verdict, integrity)
-        if verdict is Verdict.IN_SYNC:
-            self._adopt(seen, counter)
+        settled = None
+        if unrecorded is not None or verdict is Verdict.IN_SYNC:
+            in_sync_at = counter if verdict is Verdict.IN_SYNC else None
+            settled = self._record_seen(seen, in_sync_at, progress)
         warnings = integrity.findings
         if status is EntryStatus.EXPIRING:
-            warnings = (*warnings, "the anchor's time to live ends soon")
+            soon = "the anchor's time to live ends soon; `mycelium memory keep-alive` extends it"
+            warnings = (*warnings, soon)
         advice = OLDER_THAN_ITS_ANCHOR if verdict is Verdict.ROLLBACK else None
-        return Verification(verdict, root, records, seen.anchor, warnings, advice)
+        return Verification(verdict, root, records, seen.anchor, warnings, advice, settled)
+
+    def _record_seen(
+        self, seen: Sighting, in_sync_at: int | None, progress: tuple[object, ...] | None
+    ) -> int | None:
+        """Record what `verify` found: an own anchor that was not recorded, and that the memory, when its
+        change counter was `in_sync_at`, was what is anchored. The version that was unrecorded, if there was.
+
+        Nothing, if somebody else anchors or loads, or did so since `progress`: they record better.
+        """
+        with contextlib.ExitStack() as stack:
+            if progress is not None:
+                if self._holder == threading.get_ident():
+                    return None
+                try:
+                    stack.enter_context(self.alone(wait=False))
+                except StoreLocked:
+                    return None
+                if self._progress() != progress:
+                    return None
+            version = seen.version if self._anchorer.recognise(seen) else None
+            if in_sync_at is not None:
+                self.adopt(seen, in_sync_at)
+            return version
 
     def _unreadable(self, error: Tampered) -> Verification:
         """The verdict on a memory whose rows make no blob any more."""
         anchor = self._trusted.look().anchor
         return Verification(Verdict.TAMPERED, bytes(32), self._backend.count(), anchor, (error.message,))
 
-    def _checked_rows(self, seen: Sighting, root: bytes) -> IntegrityReport:
+    def vouched_rows(self, seen: Sighting, root: bytes, report: IntegrityReport) -> IntegrityReport:
         """Whether the rows are the store's own; without its key, what is anchored is vouched for anew."""
-        report = self._report()
         if report.state is Integrity.UNKNOWN and seen.anchor is not None and seen.anchor.root == root:
             self._backend.adopt(root)
-            return self._report()
+            return self._backend.check()
         return report
 
-    def _report(self) -> IntegrityReport:
-        try:
-            return self._backend.check()
-        except Tampered as error:  # not even readable
-            return IntegrityReport(Integrity.BROKEN, findings=(error.message,))
-
-    def rehydrate(self, fetch: Fetch | None, on_conflict: str) -> dict[str, int]:
-        """See `AgentMemory.rehydrate`."""
+    def rehydrate(self, fetch: Fetch | None, on_conflict: str, version: int | None = None) -> Rehydration:
+        """See `AgentMemory.rehydrate_with_report`."""
         conflict = checked_conflict(on_conflict)
-        with self._alone():
+        if version is not None and checked_version(version) != self._trusted.look().version:
+            return self.portability.rehydrate_version(version, fetch, on_conflict)
+        with self.alone():
             seen = self._trusted.look()
             anchor = require_anchor(seen)
-            last = self._settled_last(seen)
+            self._anchorer.recognise(seen)
+            last = self._basis.last(seen.key)
             try:
-                root, records, counter = self._export_root()
-            except Tampered:
+                root, records, counter, report = self.export_root()
+            except Tampered as error:
                 if conflict != "replace":
                     raise
                 root, records, counter = bytes(32), 0, self._backend.change_counter()
-            integrity = self._checked_rows(seen, root)
+                report = IntegrityReport(Integrity.BROKEN, findings=(error.message,))
+            integrity = self.vouched_rows(seen, root, report)
             if root == anchor.root and integrity:
-                self._adopt(seen, counter)
-                return {"version": anchor.version, "records": records}
+                self.adopt(seen, counter)
+                return Rehydration(anchor.version, records)
             if conflict != "replace" and not integrity:
                 raise Tampered(
                     "the memory was changed behind its back, or cannot be vouched for; nothing was loaded",
                     hint="load what is anchored: --on-conflict replace (on_conflict='replace')",
                 )
             if conflict == "refuse":
-                self._refuse_losing(seen, root, records, standing_of(root, counter, last))
-            blob = anchored_blob(seen, fetch, state=self._state, blobs=self._ctx.home.blobs)
+                standing = self._basis.standing(seen.key, last, root=root, change_counter=counter)
+                self.refuse_losing(seen, root, records, standing)
+            blob = anchored_blob(
+                seen, fetch, state=self._state, blobs=self._ctx.home.blobs, policy=self._fetching
+            )
             reached(Step.FETCHED)
             merging = conflict == "merge"
             wanted = merged_blob(self._ctx.address, blob, self._backend) if merging else blob
             # Refused if anything was written since the export above: it was in neither side of the merge.
-            loaded = self._backend.load(wanted, max_bytes=DEFAULT_MAX_BYTES, expected_changes=counter)
+            loaded, context, note = load_with_context(
+                self._backend, anchor, blob, wanted, blobs=self._ctx.home.blobs, expected_changes=counter
+            )
             reached(Step.LOADED)
             # What a merge added counts as written on top of the anchor.
-            own_writes = 0 if canonical.root(wanted) == anchor.root else max(1, loaded.records - held(blob))
-            self._adopt(seen, loaded.change_counter - own_writes)
-            reached(Step.RECORDED)
-            return {"version": anchor.version, "records": loaded.records}
+            as_anchored = wanted is blob or canonical.root(wanted) == anchor.root
+            own_writes = 0 if as_anchored else max(1, loaded.records - held(blob))
+            self.adopt(seen, loaded.change_counter - own_writes)
+            return Rehydration(anchor.version, loaded.records, context, note)
 
     def trust_chain_anew(self) -> bool:
         """See `AgentMemory.trust_chain_anew`."""
         key = ChainKey(self._ctx.network.passphrase, self._desk.contract_id, self._ctx.address)
-        with self._alone():
+        with self.alone():
             try:
                 self._trusted.look()
             except (ChainReset, Rollback, Fork):
-                self._state.forget_chain(key)
+                self._basis.forget(key)
                 return True
             return False
 
-    def heartbeat_due(self, last: LastAnchor | None) -> bool:
+    def heartbeat_due(self) -> bool:
         """Whether the policy wants a dirty memory anchored now.
 
-        The last anchor is the later of `last` and the chain's, which is asked only if `last` is old enough.
+        The last anchor is the later of this memory's and the chain's, which is asked only if the first is old
+        enough.
         """
-        writes = self._backend.change_counter() - (last.change_counter if last else 0)
+        newest = self._basis.newest(self._ctx.network.passphrase, self._desk.contract_id)
+        last = None if newest is None else newest[1]
+        writes = self._backend.change_counter() if newest is None else self._basis.writes_since(*newest)
         now = time.time()
         anchored_at = last.anchored_at if last else None
         if not self._policy.due(writes=writes, last_anchor=anchored_at, now=now):
@@ -242,21 +306,45 @@ class Commitment:
         anchor = self._trusted.look().anchor
         if anchor is None or anchor.timestamp is None:
             return True
-        newest = max(float(anchor.timestamp), anchored_at or 0.0)
-        return self._policy.due(writes=writes, last_anchor=newest, now=now)
+        latest = max(float(anchor.timestamp), anchored_at or 0.0)
+        return self._policy.due(writes=writes, last_anchor=latest, now=now)
 
-    def _export(self) -> Export:
-        with self._backend.snapshot() as view:
-            blob = b"".join(canonical.write_blob(self._ctx.address, view.fragments()))
-            stats = view.stats
-        return Export(blob, hashlib.sha256(blob).digest(), stats.records, stats.change_counter)
+    def _export(self, *, vouched: bool) -> Export:
+        """The memory as it is now. Raises Tampered, if it has to be `vouched` for, and is not."""
+        exported, report = self._export_as_it_is()
+        if report or not vouched:
+            return exported
+        exported.close()
+        unknown = report.state is Integrity.UNKNOWN
+        if unknown and self.vouched_rows(self._trusted.look(), exported.root, report):
+            return self._export(vouched=True)
+        raise Tampered(
+            "the memory was changed behind its back, or cannot be vouched for; nothing was anchored",
+            hint="`mycelium memory verify` says more; `mycelium memory rehydrate --on-conflict replace`"
+            " loads what is anchored; or say overwrite (--overwrite)",
+        )
 
-    def _export_root(self) -> tuple[bytes, int, int]:
-        with self._backend.snapshot() as view:
-            root = canonical.root(canonical.write_blob(self._ctx.address, view.fragments()))
-            return root, view.stats.records, view.stats.change_counter
+    def _export_as_it_is(self) -> tuple[Export, IntegrityReport]:
+        data, digest = io.BytesIO(), hashlib.sha256()
+        with self._backend.export_checked() as (chunks, view, integrity):
+            for chunk in chunks:
+                data.write(chunk)
+                digest.update(chunk)
+            report, stats, root = integrity(), view.stats, digest.digest()
+            folder = self._ctx.home.state_file.parent
+            stored = self.portability.drafting_base(root, view.stored())
+            context = ContextDraft(self._ctx.address, root, stored, folder=folder)
+        kept = report.state is Integrity.KEPT
+        blob = data.getvalue()  # the very bytes, not a copy, since nothing is written any more
+        return Export(blob, root, stats.records, stats.change_counter, context, canonical=kept), report
 
-    def _refuse_losing(self, seen: Sighting, root: bytes, records: int, standing: Standing) -> None:
+    def export_root(self) -> tuple[bytes, int, int, IntegrityReport]:
+        """Root, number of records and change counter of the rows, and whether they are the store's own."""
+        with self._backend.export_checked() as (chunks, view, integrity):
+            root = canonical.root(chunks)
+            return root, view.stats.records, view.stats.change_counter, integrity()
+
+    def refuse_losing(self, seen: Sighting, root: bytes, records: int, standing: Standing) -> None:
         """Raise if loading would lose something that somebody remembered, forgot or changed here."""
         if standing is Standing.CLEAN or (not records and standing is not Standing.WRITTEN):
             return
@@ -268,18 +356,6 @@ class Commitment:
         if standing is Standing.WRITTEN or self._state.known_anchor(seen.key, root) is None:
             refuse_unanchored(records)
 
-    def _require_vouched_rows(self) -> None:
-        """Raise if rows were changed behind the store's back, or nobody can tell."""
-        report = self._report()
-        if report.state is Integrity.UNKNOWN:
-            report = self._checked_rows(self._trusted.look(), self._export_root()[0])
-        if not report:
-            raise Tampered(
-                "the memory was changed behind its back, or cannot be vouched for; nothing was anchored",
-                hint="`mycelium memory verify` says more; `mycelium memory rehydrate --on-conflict replace`"
-                " loads what is anchored; or say overwrite",
-            )
-
     def _configured_publish(self) -> str | None:
         """`[memory] publish`: a path of it is relative to the configuration's folder."""
         publish = self._ctx.configuration.memory.publish
@@ -288,30 +364,34 @@ class Commitment:
         slash = "/" if publish.endswith("/") else ""
         return f"{self._ctx.configuration.resolve(publish)}{slash}"
 
-    def _settled_last(self, seen: Sighting) -> LastAnchor | None:
-        """What the memory is based on, after recognising an own anchor that a crash left unrecorded."""
-        self._anchorer.recognise(seen)
-        return self._state.last_anchor(seen.key)
-
-    def _adopt(self, seen: Sighting, change_counter: int) -> None:
+    def adopt(self, seen: Sighting, change_counter: int) -> None:
         """Record that the memory is based on the anchor that was seen and verified."""
         anchor = require_anchor(seen)
         anchored_at = time.time() if anchor.timestamp is None else float(anchor.timestamp)
-        last = LastAnchor(anchor.version, anchor.root, anchor.uri_text, change_counter, anchored_at)
-        self._state.record(seen.key, last, ledger=seen.ledger)
+        adopted = LastAnchor(anchor.version, anchor.root, anchor.uri_text, change_counter, anchored_at)
+        self._basis.adopt(seen.key, adopted, ledger=seen.ledger)
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Wait until nobody else anchors or loads from this home folder, and keep others waiting."""
+    def alone(self, *, wait: bool = True) -> Iterator[None]:
+        """Wait until nobody else anchors or loads from this home folder, and keep others waiting.
+
+        Raises `StoreLocked` after a minute; at once, unless `wait`.
+        """
+        if self._process != os.getpid():  # a thread that only the parent has may hold its lock
+            self._process, self._lock, self._holder = os.getpid(), threading.Lock(), None
         if self._holder == threading.get_ident():
             raise InputError(
                 "a publish or fetch function called back into the procedure that called it",
                 hint="let it only store or get the blob; anchor again afterwards",
             )
         path = self._ctx.home.state_file.with_name(f"anchoring-{self._ctx.address}.lock")
-        with self._lock, exclusive(path):
-            self._holder = threading.get_ident()
-            try:
+        lock, patience = self._lock, _PATIENCE_SECONDS if wait else 0.0
+        if not lock.acquire(timeout=patience):
+            raise StoreLocked("another thread is anchoring this memory", hint="wait for it to finish")
+        try:
+            with exclusive(path, timeout=patience):
+                self._holder = threading.get_ident()
                 yield
-            finally:
-                self._holder = None
+        finally:
+            self._holder = None
+            lock.release()

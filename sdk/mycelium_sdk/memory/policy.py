@@ -11,11 +11,13 @@ __all__ = ["AnchoringPolicy"]
 
 @dataclass(frozen=True, slots=True)
 class AnchoringPolicy:
-    """The two thresholds of `AgentMemory.heartbeat`.
+    """What `AgentMemory.heartbeat` does when.
 
     `heartbeat_seconds`: least time between two anchors, in seconds, at least 0.
     `min_writes`: least number of writes since the last anchor, at least 1. A forget is a write; remembering
     what is already remembered is not.
+    `keep_alive`: whether a heartbeat with nothing to anchor extends the anchor's time to live if less than
+    30 days are left, and restores it if it was archived. The chain is asked once an hour for that.
 
     Raises:
         InputError: a value is of another type or out of range.
@@ -23,6 +25,7 @@ class AnchoringPolicy:
 
     heartbeat_seconds: float = 3600
     min_writes: int = 1
+    keep_alive: bool = True
 
     def __post_init__(self) -> None:
         seconds = self.heartbeat_seconds
@@ -34,6 +37,8 @@ class AnchoringPolicy:
             raise InputError("heartbeat_seconds must be a number of at least 0", hint="for example 3600")
         if isinstance(self.min_writes, bool) or not isinstance(self.min_writes, int) or self.min_writes < 1:
             raise InputError("min_writes must be a whole number of at least 1", hint="for example 1")
+        if not isinstance(self.keep_alive, bool):
+            raise InputError("keep_alive must be true or false", hint="for example True")
 
     def due(self, *, writes: int, last_anchor: float | None, now: float) -> bool:
         """Whether a heartbeat should anchor.

@@ -1,38 +1,59 @@
-"""Turning the `publish` argument of `anchor()` into a stored blob and the URI that is anchored."""
+"""Turning the `publish` argument of `anchor()` into a stored blob, its context file, and the URI that is
+anchored."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mycelium_sdk.blobs.file_uri import is_file_uri, path_from_file_uri
-from mycelium_sdk.blobs.files import FileBlobStore
+from mycelium_sdk.blobs.files import FileBlobStore, context_path, read_blob_file
 from mycelium_sdk.blobs.uris import check_anchor_uri
-from mycelium_sdk.errors import InputError, MyceliumError, PublishFailed
+from mycelium_sdk.errors import BlobError, InputError, LimitExceeded, MyceliumError, PublishFailed
 from mycelium_sdk.files import file_errors, replace_private
 from mycelium_sdk.memory.awaitables import is_asynchronous
 
-__all__ = ["Publication", "Publish", "PublishingWarning", "blob_folder", "publish_blob"]
+if TYPE_CHECKING:
+    from mycelium_sdk.memory.context_file import Sign
+    from mycelium_sdk.memory.context_store import ContextDraft
+
+__all__ = ["Publication", "Publish", "PublishingWarning", "blob_folder", "named_path", "publish_blob"]
 
 Publish = Callable[[bytes], str] | str | os.PathLike[str]
 """A function that stores a blob and returns its URI, or a folder, a file or a `file://` URI."""
 
 
 class PublishingWarning(UserWarning):
-    """The blob was stored where only this machine finds it."""
+    """The blob was stored where only this machine finds it, or something beside it could not be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Where a blob went: the URI to anchor ('' for none), and the person's file that follows the latest
-    blob."""
+    """Where a blob went: the URI to anchor ('' for none), its file on this machine or where that would be
+    looked for, and the person's file that follows the latest blob."""
 
     uri: str
+    file: Path
     latest: Path | None = None
+
+    def describe(self, draft: ContextDraft, sign: Sign) -> None:
+        """Put the context file beside the blob; where that fails, warn and go on: it helps recall and proves
+        nothing. What `sign` raises passes through."""
+        try:
+            draft.store(context_path(self.file), sign)
+        except BlobError as error:
+            warnings.warn(
+                "the blob's context file could not be written, so other machines will not know the order,"
+                f" sessions and times of its memories: {error.message}",
+                PublishingWarning,
+                stacklevel=2,
+            )
 
     def refresh_latest(self, blob: bytes) -> None:
         """Replace the person's file by the blob that is now anchored; where that fails, warn and go on."""
@@ -58,29 +79,48 @@ def publish_blob(
 ) -> Publication:
     """Store `blob` as `publish` says, durably, and return what to anchor.
 
-    Without `publish` the blob goes to the folder `blobs`. On a public network a path of this machine is
-    anchored only when it was given as a `file://` URI; otherwise the anchor's URI stays empty, with a
-    warning.
+    Without `publish` the blob goes to the folder `blobs`. A function gets the blob alone; its context file
+    then stays in `blobs`. What lies on this machine is read back and compared. On a public network a path of
+    this machine is anchored only when it was given as a `file://` URI; otherwise the anchor's URI stays
+    empty, with a warning.
 
     Raises:
         InputError: `publish` is of no known form.
         PublishFailed: the blob could not be stored, or the function raised (its exception is the cause).
     """
+    own = blob_folder(blobs).path(root)
     if publish is None:
         uri = blob_folder(blobs).put(blob, root)
-        return Publication(_local_uri(uri, public_network=public_network))
+        return Publication(_local_uri(uri, public_network=public_network), own)
     if callable(publish):
-        return Publication(_published_by(publish, blob))
+        uri = _published_by(publish, blob)
+        if is_file_uri(uri):
+            _require_there(uri, root, len(blob))
+        return Publication(uri, own)
+    path, text = named_path(publish), _path_text(publish)
+    assert path is not None  # noqa: S101 - it is no function
+    publication = _publish_path(blob, root, path, as_folder=text.endswith(("/", os.sep)))
+    if is_file_uri(text):
+        return publication
+    return replace(publication, uri=_local_uri(publication.uri, public_network=public_network))
+
+
+def named_path(publish: Publish | None) -> Path | None:
+    """The file or folder that `publish` names; None if it is a function or nothing.
+
+    Raises InputError if it is of no known form.
+    """
+    if publish is None or callable(publish):
+        return None
     text = _path_text(publish)
     if is_file_uri(text):
-        return _publish_path(blob, root, path_from_file_uri(text), as_folder=text.endswith("/"))
+        return path_from_file_uri(text)
     if "://" in text:
         raise InputError(
             "only folders, files and file:// URIs can be published to by name",
             hint="upload the blob and give its address as the URI, or pass publish= a function that does",
         )
-    publication = _publish_path(blob, root, _expanded(text), as_folder=text.endswith(("/", os.sep)))
-    return Publication(_local_uri(publication.uri, public_network=public_network), publication.latest)
+    return _expanded(text)
 
 
 def _path_text(publish: object) -> str:
@@ -104,12 +144,13 @@ def _publish_path(blob: bytes, root: bytes, path: Path, *, as_folder: bool) -> P
     if as_folder or is_folder:
         if not is_folder:
             raise PublishFailed(f"the folder {path} does not exist", hint="make it, or publish elsewhere")
-        return Publication(FileBlobStore(path.absolute()).put(blob, root))
+        store = FileBlobStore(path.absolute())
+        return Publication(store.put(blob, root), store.path(root))
     _require_own_blob(path, blob)
     suffix = path.suffix or ".json"
     prefix = f"{path.stem if path.suffix else path.name}."
     store = FileBlobStore(path.absolute().parent, prefix=prefix, suffix=suffix, digits=16)
-    return Publication(store.put(blob, root), latest=path.absolute())
+    return Publication(store.put(blob, root), store.path(root), latest=path.absolute())
 
 
 def _require_own_blob(path: Path, blob: bytes) -> None:
@@ -149,12 +190,28 @@ def _published_by(publish: Callable[[bytes], str], blob: bytes) -> str:
     return check_anchor_uri(uri)
 
 
+def _require_there(uri: str, root: bytes, size: int) -> None:
+    """Read back what a function says it stored on this machine."""
+    try:
+        found = hashlib.sha256(read_blob_file(path_from_file_uri(uri), max_bytes=size)).digest()
+    except (BlobError, LimitExceeded) as error:
+        raise PublishFailed(
+            f"what the publish function stored cannot be read back: {error.message}",
+            hint="return the file:// URI of the very file that holds the blob; nothing was anchored",
+        ) from error
+    if found != root:
+        raise PublishFailed(
+            "what the publish function stored is not the blob; nothing was anchored",
+            hint="store the bytes exactly as they are given",
+        )
+
+
 def _local_uri(uri: str, *, public_network: bool) -> str:
     if not public_network:
         return check_anchor_uri(uri)
     warnings.warn(
         "the blob was stored on this machine only and the anchor carries no address for it: other machines"
-        " need a copy of the file, or publish= a function that uploads it",
+        " need copies of the file and of the .context.json beside it, or publish= a function that uploads it",
         PublishingWarning,
         stacklevel=2,
     )

@@ -7,16 +7,14 @@ before it writes anything. A failed check loads nothing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+import io
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from mycelium_sdk import canonical
 from mycelium_sdk.blobs.base import DEFAULT_MAX_BYTES
-from mycelium_sdk.blobs.file_uri import is_file_uri, path_from_file_uri
-from mycelium_sdk.blobs.files import read_blob_file
 from mycelium_sdk.errors import (
     BlobError,
-    BlobNotFound,
     InputError,
     LimitExceeded,
     NotAnchored,
@@ -26,17 +24,29 @@ from mycelium_sdk.errors import (
 )
 from mycelium_sdk.memory.awaitables import is_asynchronous
 from mycelium_sdk.memory.publishing import blob_folder
+from mycelium_sdk.memory.sources import blob_at_uri
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from mycelium_sdk.chain.anchors import Anchor
+    from mycelium_sdk.fetching.policy import FetchPolicy
     from mycelium_sdk.memory.trust import Sighting
     from mycelium_sdk.records import Record
     from mycelium_sdk.state import StateStore
     from mycelium_sdk.stored import StoredRecord
 
-__all__ = ["Fetch", "OnConflict", "anchored_blob", "checked_conflict", "merged_blob", "require_anchor"]
+__all__ = [
+    "Fetch",
+    "OnConflict",
+    "anchored_blob",
+    "called_fetch",
+    "checked_conflict",
+    "checked_version",
+    "merged_blob",
+    "refuse_root",
+    "require_anchor",
+]
 
 Fetch = Callable[[str], bytes]
 """A function that gets a blob by its URI."""
@@ -48,7 +58,7 @@ OnConflict = Literal["refuse", "merge", "replace"]
 class MemoryRows(Protocol):
     """What is needed of a backend to merge into it."""
 
-    def all_records(self) -> Iterable[StoredRecord]:
+    def iter_records(self) -> Iterator[StoredRecord]:
         """Every record, in canonical order."""
         ...
 
@@ -63,6 +73,13 @@ def checked_conflict(on_conflict: str) -> OnConflict:
     return on_conflict  # type: ignore[return-value]  # narrowed by the test above
 
 
+def checked_version(version: object) -> int:
+    """A version's number. Raises InputError."""
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise InputError("a version is a whole number of at least 1", hint="versions count from 1")
+    return version
+
+
 def require_anchor(seen: Sighting) -> Anchor:
     """The anchor of a sighting. Raises NotAnchored where there is none."""
     if seen.anchor is None:
@@ -70,14 +87,17 @@ def require_anchor(seen: Sighting) -> Anchor:
     return seen.anchor
 
 
-def anchored_blob(seen: Sighting, fetch: Fetch | None, *, state: StateStore, blobs: Path) -> bytes:
+def anchored_blob(
+    seen: Sighting, fetch: Fetch | None, *, state: StateStore, blobs: Path, policy: FetchPolicy
+) -> bytes:
     """The blob that the anchor commits to, checked against its root.
 
     The home folder's `blobs/` is looked in first, then `fetch(uri)` is called ("" where the anchor has no
-    usable URI), else a `file://` URI is read.
+    usable URI), else what is at the anchor's `file://` or `https://` URI, within the limits of `policy`.
 
     Raises:
-        BlobNotFound: there is no way to the blob, or nothing is there.
+        BlobNotFound: there is no way to the blob, or nothing is there. BlobUnavailable, UntrustedSource: see
+            `fetch_https`.
         Rollback: the bytes hash to an older anchored root. Tampered: to no known one.
         LimitExceeded: the blob is larger than the limit for one's own memory.
     """
@@ -85,12 +105,13 @@ def anchored_blob(seen: Sighting, fetch: Fetch | None, *, state: StateStore, blo
     stored = blob_folder(blobs).find(anchor.root)
     if stored is not None:
         return stored
-    blob = _fetched(anchor, fetch)
-    if len(blob) > DEFAULT_MAX_BYTES:
-        raise LimitExceeded(f"the blob has {len(blob)} bytes; the limit is {DEFAULT_MAX_BYTES}")
+    if fetch is None:
+        blob = blob_at_uri(anchor.uri_text, anchor.root, policy, own=True)
+    else:
+        blob = called_fetch(fetch, anchor.uri_text or "", max_bytes=policy.max_bytes)
     digest = hashlib.sha256(blob).digest()
     if digest != anchor.root:
-        _refuse_root(digest, seen, anchor, state)
+        refuse_root(digest, seen, anchor, state)
     return blob
 
 
@@ -99,13 +120,33 @@ def merged_blob(owner: str, blob: bytes, backend: MemoryRows, *, max_bytes: int 
 
     Nothing that either side holds is dropped, and a record that both hold occurs as often as in the blob.
     """
-    anchored = list(canonical.parse(blob, owner, max_bytes=max_bytes))
-    known = set(anchored)
-    local: list[Record] = []
-    for stored in backend.all_records():
-        if stored.record not in known:
-            local.extend([stored.record] * stored.copies)
-    return canonical.encode(owner, [*anchored, *local])
+    anchored = canonical.parse_fragments(blob, owner, max_bytes=max_bytes)
+    merged = io.BytesIO()
+    for chunk in canonical.write_blob(owner, _merged(anchored, backend.iter_records())):
+        merged.write(chunk)
+    return merged.getvalue()
+
+
+def _merged(
+    anchored: Iterable[tuple[str, Record]], local: Iterable[StoredRecord]
+) -> Iterator[tuple[str, int]]:
+    """Fragments with their copies, in canonical order like what they are merged from."""
+    ours = iter(local)
+    own = next(ours, None)
+    for text, record in anchored:
+        while own is not None and _place(own.record) < _place(record):
+            yield own.fragment, own.copies
+            own = next(ours, None)
+        if own is not None and own.fragment == text:  # of what both hold, the anchored copies count
+            own = next(ours, None)
+        yield text, 1
+    while own is not None:
+        yield own.fragment, own.copies
+        own = next(ours, None)
+
+
+def _place(record: Record) -> tuple[str, tuple[str, ...]]:
+    return record.content, record.tags
 
 
 def held(blob: bytes) -> int:
@@ -116,31 +157,17 @@ def held(blob: bytes) -> int:
 def refuse_unanchored(count: int) -> None:
     """Raise UnanchoredWrites: loading would lose local writes."""
     raise UnanchoredWrites(
-        f"this memory ({count} records) has writes that are not anchored; loading the anchored one would"
-        " lose them",
+        f"this memory ({count} {'record' if count == 1 else 'records'}) has writes that are not anchored;"
+        " loading the anchored one would lose them",
         hint="keep them with --on-conflict merge (on_conflict='merge'), drop them with replace",
     )
 
 
-def _fetched(anchor: Anchor, fetch: Fetch | None) -> bytes:
-    uri = anchor.uri_text
-    if fetch is not None:
-        return _called(fetch, uri or "")
-    if not uri:
-        raise BlobNotFound(
-            "the anchor carries no usable address for its blob, and the blobs folder does not hold it",
-            hint="copy the published blob into the home folder's blobs/, or pass fetch= a function that"
-            " returns it",
-        )
-    if is_file_uri(uri):
-        return read_blob_file(path_from_file_uri(uri), max_bytes=DEFAULT_MAX_BYTES)
-    raise BlobNotFound(
-        "the blob's address is not a file on this machine",
-        hint="pass fetch= a function that gets it by its URI",
-    )
+def called_fetch(fetch: Fetch, uri: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
+    """What a caller's fetch function gives for a URI.
 
-
-def _called(fetch: Fetch, uri: str) -> bytes:
+    Raises BlobError if it fails, InputError if it gives no bytes, LimitExceeded if too many.
+    """
     try:
         blob = fetch(uri)
     except Exception as error:
@@ -157,15 +184,19 @@ def _called(fetch: Fetch, uri: str) -> bytes:
         raise InputError(
             "the fetch function returned no bytes", hint="return the blob exactly as it was published"
         )
+    if len(blob) > max_bytes:
+        raise LimitExceeded(f"the blob has {len(blob)} bytes; the limit is {max_bytes}")
     return blob
 
 
-def _refuse_root(digest: bytes, seen: Sighting, anchor: Anchor, state: StateStore) -> None:
+def refuse_root(digest: bytes, seen: Sighting, anchor: Anchor, state: StateStore) -> None:
+    """Raise what a blob is that does not hash to its anchor's root: Rollback, or Tampered."""
     older = state.known_anchor(seen.key, digest)
     if older is not None:
         raise Rollback(
             f"the blob that was served is that of version {older.version}, but the chain commits to"
-            f" version {anchor.version}; nothing was loaded"
+            f" version {anchor.version}; nothing was loaded",
+            hint="get the blob from another copy; the one served is an older one",
         )
     raise Tampered(
         f"the blob that was served does not hash to the root of version {anchor.version}; nothing was loaded",

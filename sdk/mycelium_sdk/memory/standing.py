@@ -23,15 +23,21 @@ class Standing(enum.Enum):
     CHANGED = enum.auto()
     """Its rows are others, and nobody recorded a write: they were changed behind its back."""
     EARLIER = enum.auto()
-    """It is older than the anchor that was made from it: its file was lost, or an old copy was put back."""
+    """It is older than the anchor that was made from it: its file was lost, or an old copy was put back. What
+    was written to it since does not make it newer."""
 
 
-def standing_of(root: bytes, change_counter: int, last: LastAnchor | None) -> Standing:
-    """The standing of a memory with this root (from its rows) and change counter, based on `last`."""
+def standing_of(
+    root: bytes, change_counter: int, last: LastAnchor | None, *, its_store: bool = True
+) -> Standing:
+    """The standing of a memory with this root (from its rows) and change counter, based on `last`.
+
+    `its_store`: whether its store is known by the link of `last` (`basis`), or keeps none.
+    """
     if last is None:
         return Standing.UNBASED
     if root == last.root:
         return Standing.CLEAN
-    if change_counter == last.change_counter:
-        return Standing.CHANGED
-    return Standing.EARLIER if change_counter < last.change_counter else Standing.WRITTEN
+    if not its_store or change_counter < last.change_counter:
+        return Standing.EARLIER
+    return Standing.CHANGED if change_counter == last.change_counter else Standing.WRITTEN

@@ -108,7 +108,9 @@ class TrustedChain:
         self._hear_witnesses(seen)
         mark = known.get(key.chain_id)
         if seen.anchor is not None and (mark is None or seen.version > mark.version):
-            self._state.raise_mark(key, Mark(seen.version, seen.anchor.root, seen.ledger))
+            self._state.raise_mark(
+                key, Mark(seen.version, seen.anchor.root, seen.ledger), seen.anchor.uri_text
+            )
         return seen
 
     def _hear_witnesses(self, seen: Sighting) -> None:

@@ -23,7 +23,8 @@ class Verification:
 
     Truthy iff `verdict` is IN_SYNC. `local_root` is recomputed from the rows. `anchor` is what the chain
     holds, None if it holds nothing. `records` counts the local memories. `warnings` name what will need care
-    though the verdict stands (for example an anchor whose time to live ends soon).
+    though the verdict stands (for example an anchor whose time to live ends soon). `settled`: the version of
+    an anchoring that was interrupted earlier, if it was found finished and recorded now.
     """
 
     verdict: Verdict
@@ -32,6 +33,7 @@ class Verification:
     anchor: Anchor | None
     warnings: tuple[str, ...] = ()
     advice: str | None = None
+    settled: int | None = None
 
     def __bool__(self) -> bool:
         return self.verdict is Verdict.IN_SYNC
@@ -99,6 +101,6 @@ def vouched(verdict: Verdict, integrity: IntegrityReport) -> Verdict:
     """
     if integrity.state is Integrity.BROKEN:
         return Verdict.TAMPERED
-    if integrity.state is Integrity.UNKNOWN and verdict is Verdict.AHEAD:
+    if integrity.state is Integrity.UNKNOWN and verdict in {Verdict.AHEAD, Verdict.ROLLBACK}:
         return Verdict.DIVERGED
     return verdict

@@ -215,6 +215,17 @@ class BlobConformance(RecallConformance):
         assert backend.change_counter() > counter
         assert backend.export_blob() == canonical.encode(backend.owner, [])
 
+    def test_a_checked_export_shows_one_state_and_finds_it_whole(self, backend: BaseBackend) -> None:
+        backend.remember_many([f"memory {number}" for number in range(300)])
+        before, stats = backend.export_blob(), backend.stats()
+        with backend.export_checked() as (chunks, view, integrity):
+            first = next(chunks)
+            backend.remember("written meanwhile")
+            assert b"".join([first, *chunks]) == before
+            assert view.stats == stats
+            assert [stored.copies for stored in view.stored()] == [1] * 300
+            assert integrity()
+
     def test_an_export_left_halfway_holds_nothing_back(self, backend: BaseBackend) -> None:
         backend.remember_many(f"memory {number}" for number in range(3000))
         for number in range(20):

@@ -78,6 +78,10 @@ class RecallConformance:
     """Finding, in every backend. Subclasses give the fixture `open_backend`."""
 
     persistent: ClassVar[bool] = True
+    rounds: ClassVar[int] = 300
+    """How many single writes a test makes that needs many; fewer for a store that takes its time."""
+    finds_by_context: ClassVar[bool] = True
+    """Whether a memory is found by the words of those written just before and after it."""
 
     @pytest.fixture
     def open_backend(self) -> Callable[[str], BaseBackend]:
@@ -129,6 +133,8 @@ class RecallConformance:
     def test_what_was_written_just_before_and_after_helps_to_find_a_memory(
         self, backend: BaseBackend
     ) -> None:
+        if not self.finds_by_context:
+            pytest.skip("such a store leaves finding to somebody else")
         for number, text in enumerate(_CONVERSATION):
             backend.remember(text, session=f"s{number // 40}")
         for place, question, _ in _ANSWERS:
@@ -209,7 +215,7 @@ class RecallConformance:
         assert [hit["id"] for hit in backend.recall("tea")] == [wanted]
 
     def test_recall_shows_every_write_at_once(self, backend: BaseBackend) -> None:
-        for number in range(300):
+        for number in range(self.rounds):
             wanted = backend.remember(f"fresh n{number}")
             assert [hit["id"] for hit in backend.recall(f"n{number}")] == [wanted]
             if number % 3:

@@ -11,7 +11,7 @@ from mycelium_sdk.backends.text import telling, terms
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from mycelium_sdk.backends.local.segments import Gap
 
@@ -98,16 +98,21 @@ class Waiting:
     def __init__(self) -> None:
         self._known: dict[int, _Analysed] = {}
 
-    def documents(self, connection: sqlite3.Connection, gaps: Iterable[Gap]) -> list[Document]:
-        """Those in the gaps, in order."""
+    def documents(
+        self,
+        gaps: Iterable[Gap],
+        read: Callable[[Gap], Iterable[tuple[Any, ...]]],
+        before: Callable[[int], Iterable[tuple[Any, ...]]],
+    ) -> list[Document]:
+        """Those in the gaps, in order. `read` and `before` are as `read_rows` and `rows_before`."""
         found: list[Document] = []
         for gap in gaps:
-            waiting = [self._analysed(row) for row in read_rows(connection, gap)]
+            waiting = [self._analysed(row) for row in read(gap)]
             if not waiting:
                 continue
             meter = Meter()
-            for before in map(self._analysed, rows_before(connection, waiting[0].text.id)):
-                meter.count(before.text.id, before.text.run, before.telling)
+            for one in map(self._analysed, before(waiting[0].text.id)):
+                meter.count(one.text.id, one.text.run, one.telling)
             found.extend(
                 Document(
                     text.id, frequencies, len(text.terms), text.run, meter.count(text.id, text.run, about)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import array
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mycelium_sdk.backends.coherence import Counts, Meter, stretch_of
 from mycelium_sdk.backends.local.derived import empty_search
@@ -64,19 +64,22 @@ def make(connection: sqlite3.Connection) -> Made | None:
         if row[0] is None or (before is not None and row[0] >= before):
             continue
         end = (row[0] // BLOCK + 1) * BLOCK
-        return _made(connection, (after, end if before is None else min(end, before)))
+        gap = after, end if before is None else min(end, before)
+        return made_from(gap, rows_before(connection, after + 1), read_rows(connection, gap))
     return None
 
 
-def _made(connection: sqlite3.Connection, gap: Gap) -> Made:
+def made_from(gap: Gap, before: Iterable[tuple[Any, ...]], rows: Iterable[tuple[Any, ...]]) -> Made:
+    """The segment of the memories in the gap, whose `rows` these are; `before`: those of the memories just
+    before it."""
     meter = Meter()
-    for text in map(analysed, rows_before(connection, gap[0] + 1)):
+    for text in map(analysed, before):
         meter.count(text.id, text.run, telling(text.terms))
     lengths, runs = array.array("I"), array.array("I")
     postings: defaultdict[str, array.array[int]] = defaultdict(lambda: array.array("H"))
     stretches: dict[int, Counts] = {}
     first = last = documents = length = 0
-    for text in map(analysed, read_rows(connection, gap)):
+    for text in map(analysed, rows):
         number, words, run = text
         if not documents:
             first = number
@@ -123,7 +126,7 @@ def store(connection: sqlite3.Connection, made: Made) -> bool:
     )  # fmt: skip
     connection.executemany(
         "INSERT INTO postings VALUES (?, ?, ?, ?)",
-        ((new, term, _distinct(places), packed(places)) for term, places in sorted(made.postings.items())),
+        ((new, term, distinct(places), packed(places)) for term, places in sorted(made.postings.items())),
     )
     connection.executemany(
         "INSERT INTO coherence VALUES (?, ?, ?, ?, ?)",
@@ -169,7 +172,7 @@ def _cut_out(connection: sqlite3.Connection, segment: Segment, rows: Sequence[tu
         ).fetchone()
         before = unpacked("H", b"" if row is None else row[0])
         after = array.array("H", [place for place in before if place not in places])
-        if _distinct(before) - _distinct(after) != len(places):
+        if distinct(before) - distinct(after) != len(places):
             return False
         _put(connection, segment.id, term, after)
     connection.execute(
@@ -185,7 +188,7 @@ def _put(connection: sqlite3.Connection, segment: int, term: str, places: array.
     if places:
         connection.execute(
             "UPDATE postings SET documents = ?, places = ? WHERE segment = ? AND term = ?",
-            (_distinct(places), packed(places), segment, term),
+            (distinct(places), packed(places), segment, term),
         )
     else:
         connection.execute("DELETE FROM postings WHERE segment = ? AND term = ?", (segment, term))
@@ -193,11 +196,13 @@ def _put(connection: sqlite3.Connection, segment: int, term: str, places: array.
 
 def _tidy(connection: sqlite3.Connection) -> None:
     """Merge what has become many."""
-    while group := _to_merge(read_segments(connection)):
+    while group := to_merge(read_segments(connection)):
         _merge(connection, group)
 
 
-def _to_merge(segments: Sequence[Segment]) -> list[Segment]:
+def to_merge(segments: Sequence[Segment]) -> list[Segment]:
+    """Segments that are many enough of a size, or of a block that is complete, to become one; none, if all is
+    well."""
     blocks: defaultdict[int, list[Segment]] = defaultdict(list)
     for segment in segments:
         blocks[segment.base].append(segment)
@@ -282,6 +287,6 @@ def _new_id(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT made FROM indexing").fetchone()[0])
 
 
-def _distinct(places: array.array[int]) -> int:
+def distinct(places: array.array[int]) -> int:
     """How many different places there are in an ascending list."""
     return len(set(places))

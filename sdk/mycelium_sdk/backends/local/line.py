@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mycelium_sdk.backends.local.documents import Document
-    from mycelium_sdk.backends.local.segments import Index
+    from mycelium_sdk.backends.local.segments import Segments
 
 
 class Line:
     """The order of ids is the order of writing."""
 
-    def __init__(self, index: Index, documents: Sequence[Document]) -> None:
+    def __init__(self, index: Segments, documents: Sequence[Document]) -> None:
         self._index = index
         self._firsts = [segment.first for segment in index.segments]
         self._waiting = {document.id: document.run for document in documents}

@@ -1,7 +1,8 @@
 """What changes all of the truth at once: replacing everything by a blob, and sealing anew what is there.
 
 A blob is first put beside the store, in temporary tables, so that it is checked to its end while nobody waits
-for it; memory is bounded by SQLite's caches, whatever its size.
+for it; memory is bounded by SQLite's caches, whatever its size. Only what is in memory anyway, and goes into
+an empty store, takes the shorter way (`filling`).
 """
 
 # ruff: noqa: S608 - statements are put together from constants; every value is a parameter
@@ -38,7 +39,9 @@ _NO_CONTEXT = Context(0, None, None)
 _NEW = "FROM temp.incoming i WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.key = i.key)"
 
 
-class _Incoming(NamedTuple):
+class Arrival(NamedTuple):
+    """A memory of a blob: how often it occurs, and what is known beside it."""
+
     row: Row
     copies: int
     context: Context
@@ -65,7 +68,7 @@ def stage(
         )
         connection.execute("CREATE TEMP TABLE incoming_tags(position INTEGER NOT NULL, tag TEXT NOT NULL)")
         position = 0
-        for batch in _batches(_counted(_paired(records, contexts))):
+        for batch in _batches(arrivals(records, contexts)):
             numbered = list(enumerate(batch, position + 1))
             position += len(batch)
             connection.executemany(
@@ -106,12 +109,7 @@ def replace(
     A row stays only if it is as it was sealed and in what was staged. Nothing derived stays, since an edit of
     that would not show.
     """
-    before = stats(connection)
-    if expected_changes is not None and before.change_counter != expected_changes:
-        raise UnanchoredWrites(
-            "the memory was written to meanwhile, so it was not replaced",
-            hint="look at it again: `mycelium memory status`",
-        )
+    refuse_writes_since(connection, expected_changes)
     derived.empty(connection)
     kept = _keep_what_is_whole(connection, sealers)
     if kept is not None:
@@ -126,13 +124,22 @@ def replace(
         "INSERT INTO tags SELECT t.tag, m.id FROM temp.incoming_tags t JOIN temp.incoming i USING (position)"
         " JOIN memories m ON m.key = i.key ORDER BY t.tag, m.id"
     )
-    _index_sessions(connection)
+    index_sessions(connection)
     head.changes += changed + added
     head.sequence += added
     head.records = connection.execute("SELECT coalesce(sum(copies), 0) FROM temp.incoming").fetchone()[0]
     head.plain = int(plain)
     head.write(connection, sealer)
     return Imported(head.records, head.changes)
+
+
+def refuse_writes_since(connection: sqlite3.Connection, expected_changes: int | None) -> None:
+    """Raise `UnanchoredWrites` if the change counter is not what is expected."""
+    if expected_changes is not None and stats(connection).change_counter != expected_changes:
+        raise UnanchoredWrites(
+            "the memory was written to meanwhile, so it was not replaced",
+            hint="look at it again: `mycelium memory status`",
+        )
 
 
 def _keep_what_is_whole(connection: sqlite3.Connection, sealers: Sealers) -> tuple[Head, Sealer, int] | None:
@@ -180,7 +187,7 @@ def adopt(connection: sqlite3.Connection, sealers: Sealers, root: bytes, progres
         _seal_anew(connection, sealer, head, [stored for stored, _ in rows])
         if progress is not None:
             progress("sealing", head.records, total)
-    _index_sessions(connection)
+    index_sessions(connection)
     head.write(connection, sealer)
 
 
@@ -276,10 +283,19 @@ def _order_of_arrival(connection: sqlite3.Connection) -> Callable[[int], int]:
     return places.__getitem__
 
 
-def _index_sessions(connection: sqlite3.Connection) -> None:
+def index_sessions(connection: sqlite3.Connection) -> None:
+    """Fill the table of sessions, which is empty."""
     connection.execute(
         "INSERT INTO sessions SELECT session, id FROM memories WHERE session IS NOT NULL ORDER BY session, id"
     )
+
+
+def arrivals(records: Iterable[tuple[str, Record]], contexts: Iterable[Context] | None) -> Iterator[Arrival]:
+    """Each memory of a blob once, in canonical order; `Backend.replace` says what the arguments are.
+
+    Raises `InputError` where the contexts are more or fewer than the records.
+    """
+    return _counted(_paired(records, contexts))
 
 
 def _paired(
@@ -290,17 +306,18 @@ def _paired(
     for text, record in records:
         context = _NO_CONTEXT if known is None else next(known, None)
         if context is None:
-            raise _other_length()
+            raise other_length()
         yield text, record, context
     if known is not None and next(known, None) is not None:
-        raise _other_length()
+        raise other_length()
 
 
-def _other_length() -> InputError:
+def other_length() -> InputError:
+    """The error for contexts that are more or fewer than the records."""
     return InputError("the context has not one entry for each record of the blob")
 
 
-def _counted(records: Iterable[tuple[str, Record, Context]]) -> Iterator[_Incoming]:
+def _counted(records: Iterable[tuple[str, Record, Context]]) -> Iterator[Arrival]:
     """Rows with the number of equal neighbours and the context of the first of them."""
     previous: tuple[str, Record, Context] | None = None
     copies = 0
@@ -309,13 +326,13 @@ def _counted(records: Iterable[tuple[str, Record, Context]]) -> Iterator[_Incomi
             copies += 1
             continue
         if previous is not None:
-            yield _Incoming(row_of(previous[1], previous[0]), copies, previous[2])
+            yield Arrival(row_of(previous[1], previous[0]), copies, previous[2])
         previous, copies = found, 1
     if previous is not None:
-        yield _Incoming(row_of(previous[1], previous[0]), copies, previous[2])
+        yield Arrival(row_of(previous[1], previous[0]), copies, previous[2])
 
 
-def _batches(rows: Iterable[_Incoming]) -> Iterator[list[_Incoming]]:
+def _batches(rows: Iterable[Arrival]) -> Iterator[list[Arrival]]:
     batch = []
     for row in rows:
         batch.append(row)

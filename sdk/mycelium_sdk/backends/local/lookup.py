@@ -10,31 +10,32 @@ from typing import TYPE_CHECKING
 
 from mycelium_sdk.backends.coherence import Counts, reach, stretch_of
 from mycelium_sdk.backends.local import sieve
-from mycelium_sdk.backends.local.segments import Index, Segment
 from mycelium_sdk.backends.local.sieve import Part, Postings
 from mycelium_sdk.backends.scoring import Lexical, Words
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from types import ModuleType
 
     from mycelium_sdk.backends.base import Query
-    from mycelium_sdk.backends.local.documents import Waiting
+    from mycelium_sdk.backends.local.documents import Document
     from mycelium_sdk.backends.local.line import Line
-    from mycelium_sdk.backends.local.segments import Cache
+    from mycelium_sdk.backends.local.segments import Segment, Segments
 
 _WORTH_NUMPY = 4096
 _WORTH_NUMPY_LOOKUP = 64
 
 
 class Lookup:
-    """The query's terms in the state that a read transaction shows."""
+    """The query's terms in one state of a store. `documents`: the memories that are not indexed; `allowed`:
+    the ids of those that pass the query's filters, in order, None if all do."""
 
-    def __init__(self, connection: sqlite3.Connection, query: Query, cache: Cache, waiting: Waiting) -> None:
-        self.index = Index(connection, cache)
-        self.documents = waiting.documents(connection, self.index.gaps())
-        """The memories that are not indexed."""
+    def __init__(
+        self, query: Query, index: Segments, documents: Sequence[Document], allowed: Sequence[int] | None
+    ) -> None:
+        self.index = index
+        self.documents = documents
+        self.allowed = allowed
         segments = self.index.segments
         self._by_id = {document.id: document for document in self.documents}
         self._frequencies = self.index.frequencies(query.terms)
@@ -47,8 +48,6 @@ class Lookup:
             for term, found in self._frequencies.items()
         }
         self._lexical = Lexical(query.terms, self.number, self.average_length, self.document_frequencies)
-        self.allowed = _allowed(connection, query)
-        """The ids of the memories that pass the query's filters, in order; None if all do."""
 
     def allows(self, number: int) -> bool:
         """Whether the memory passes the filters."""
@@ -163,14 +162,3 @@ def _numpy() -> ModuleType:
     from mycelium_sdk.backends.local import sieve_numpy
 
     return sieve_numpy
-
-
-def _allowed(connection: sqlite3.Connection, query: Query) -> list[int] | None:
-    conditions = [("SELECT id FROM tags WHERE tag = ?", tag) for tag in query.tags]
-    if query.session is not None:
-        conditions.append(("SELECT id FROM sessions WHERE session = ?", query.session))
-    if not conditions:
-        return None
-    sql = " INTERSECT ".join(statement for statement, _ in conditions)
-    rows = connection.execute(f"{sql} ORDER BY 1", [value for _, value in conditions])
-    return [number for (number,) in rows]

@@ -10,7 +10,7 @@ texts       a view: `memories` with the long fragments in their places.
 store       id: which integrity key seals it. changes: the change counter. sequence: the highest id given.
             records: sum of all copies. plain: whether the fragments, each once and by key, are the blob; else
             some occur more than once, or may have keys that were cut at the same place. nonce, total, mac:
-            see `seals`.
+            see `seals`. links: what this file was given when it was anchored or loaded (`links`).
 root        the root of the state with that change counter, sealed: what answers "was anything written?".
 """
 
@@ -32,21 +32,31 @@ if TYPE_CHECKING:
     from mycelium_sdk.backends.local.seals import Sealers
 
 APPLICATION_ID = 0x4D79_4D65  # "MyMe"
-VERSION = 2
+VERSION = 3
 
-_TRUTH = (
-    """CREATE TABLE store(
+STORE = """CREATE TABLE store(
         one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL, owner TEXT NOT NULL,
         changes INTEGER NOT NULL, sequence INTEGER NOT NULL, records INTEGER NOT NULL, plain INTEGER NOT NULL,
-        nonce BLOB NOT NULL, total BLOB NOT NULL, mac BLOB NOT NULL)""",
+        nonce BLOB NOT NULL, total BLOB NOT NULL, mac BLOB NOT NULL, links BLOB NOT NULL)"""
+
+IDS = "CREATE UNIQUE INDEX memories_ids ON memories(id)"
+"""Apart from the table, so that many memories can be put in first: the order of their ids is not theirs."""
+
+MEMORIES = (
     """CREATE TABLE memories(
-        key BLOB PRIMARY KEY, id INTEGER NOT NULL UNIQUE, identity BLOB, copies INTEGER NOT NULL,
+        key BLOB PRIMARY KEY, id INTEGER NOT NULL, identity BLOB, copies INTEGER NOT NULL,
         session TEXT, time REAL, mac BLOB NOT NULL, fragment TEXT) WITHOUT ROWID""",
-    "CREATE TABLE long(id INTEGER PRIMARY KEY, fragment TEXT NOT NULL)",
+    IDS,
     """CREATE VIEW texts AS SELECT m.id, m.key, m.identity, m.copies, m.session, m.time, m.mac,
         coalesce(m.fragment, (SELECT l.fragment FROM long l WHERE l.id = m.id)) AS fragment
         FROM memories m""",
     "CREATE INDEX memories_identity ON memories(identity) WHERE identity IS NOT NULL",
+)
+
+_TRUTH = (
+    STORE,
+    "CREATE TABLE long(id INTEGER PRIMARY KEY, fragment TEXT NOT NULL)",
+    *MEMORIES,
     """CREATE TABLE root(
         one INTEGER PRIMARY KEY CHECK (one = 1), changes INTEGER NOT NULL, root BLOB NOT NULL,
         mac BLOB NOT NULL)""",
@@ -140,7 +150,7 @@ def make_tables(connection: sqlite3.Connection, head: Head, sealers: Sealers) ->
     """Make every table; `head` is what the store's row begins with."""
     for statement in (*_TRUTH, *derived.TABLES):
         connection.execute(statement)
-    connection.execute("INSERT INTO store VALUES (1, '', ?, 0, 0, 0, 1, x'', x'', x'')", (head.owner,))
+    connection.execute("INSERT INTO store VALUES (1, '', ?, 0, 0, 0, 1, x'', x'', x'', x'')", (head.owner,))
     head.write(connection, sealers.of(head.store))
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -12,14 +12,14 @@ import hashlib
 import hmac
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mycelium_sdk.backends.local.rows import STORED, Stored
 from mycelium_sdk.errors import IntegrityKeyMissing, Tampered
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from mycelium_sdk.backends.local.keys import Keys
@@ -35,33 +35,58 @@ class Sealer:
 
     def __init__(self, key: bytes) -> None:
         self._key = key
+        # Copied for each row: that takes less than to begin anew.
+        self._begin = hashlib.blake2b(
+            digest_size=_MAC_BYTES + _SHARE_BYTES, key=key, person=b"mycelium row"
+        ).copy
 
-    def row(self, row: Stored) -> tuple[bytes, int]:
-        """The MAC of a row and its share of the store's sum.
+    def rows(self, rows: Iterable[Sequence[Any]]) -> tuple[list[bytes], list[int]]:
+        """The MAC of each row, given as the fields of `Stored`, and the share of each of the store's sum.
 
         Raises `TypeError` or `ValueError` for a row of types that no store writes.
         """
-        number, key, identity, copies, session, time, fragment = row
-        when = None if time is None else float(time)
-        # The lengths in the first line say where each part ends, so no two rows give the same bytes.
-        sealed = (
-            f"{number} {copies} {when!r} {len(key)} {-1 if identity is None else len(identity)}"
-            f" {-1 if session is None else len(session)}\n{session or ''}{fragment}"
-        ).encode() + key
-        if identity is not None:
-            sealed += identity
-        out = hashlib.blake2b(
-            sealed, digest_size=_MAC_BYTES + _SHARE_BYTES, key=self._key, person=b"mycelium row"
-        ).digest()
-        return out[:_MAC_BYTES], int.from_bytes(out[_MAC_BYTES:], "big")
+        begin, number_of = self._begin, int.from_bytes
+        macs, shares = [], []
+        for number, key, identity, copies, session, time, fragment in rows:
+            when = None if time is None else float(time)
+            # The lengths in the first line say where each part ends, so no two rows give the same bytes.
+            if identity is None and session is None:
+                message = f"{number} {copies} {when!r} {len(key)} -1 -1\n{fragment}".encode() + key
+            else:
+                message = (
+                    f"{number} {copies} {when!r} {len(key)} {-1 if identity is None else len(identity)}"
+                    f" {-1 if session is None else len(session)}\n{session or ''}{fragment}"
+                ).encode() + key
+                if identity is not None:
+                    message += identity
+            state = begin()
+            state.update(message)
+            out = state.digest()
+            macs.append(out[:_MAC_BYTES])
+            shares.append(number_of(out[_MAC_BYTES:], "big"))
+        return macs, shares
 
-    def share_of(self, row: Stored, mac: object) -> int | None:
+    def row(self, row: Sequence[Any]) -> tuple[bytes, int]:
+        """The same for one."""
+        (mac,), (share,) = self.rows((row,))
+        return mac, share
+
+    def share_of(self, row: Sequence[Any], mac: object) -> int | None:
         """The row's share, None if the row is not what was sealed."""
+        return self.shares_of((row,), (mac,))[0]
+
+    def shares_of(self, rows: Sequence[Sequence[Any]], macs: Sequence[object]) -> list[int | None]:
+        """The same for many, each with its MAC."""
         try:
-            expected, share = self.row(row)
+            expected, shares = self.rows(rows)
         except (TypeError, ValueError):
-            return None
-        return share if isinstance(mac, bytes) and hmac.compare_digest(mac, expected) else None
+            if len(rows) == 1:
+                return [None]
+            return [self.share_of(row, mac) for row, mac in zip(rows, macs, strict=True)]
+        return [
+            share if isinstance(mac, bytes) and hmac.compare_digest(mac, own) else None
+            for mac, own, share in zip(macs, expected, shares, strict=True)
+        ]
 
     def mask(self, nonce: bytes, value: int) -> int:
         """Hide the sum, or show it again."""
@@ -108,17 +133,21 @@ class Head:
     records: int
     plain: int = 1
     total: int = 0
+    links: bytes = b""
 
     @classmethod
     def read(cls, connection: sqlite3.Connection, sealer_of: Callable[[str], Sealer]) -> tuple[Head, Sealer]:
         """The row as the last write left it. Raises `Tampered`, `IntegrityKeyMissing`."""
-        *fields, nonce, masked, mac = connection.execute(
-            "SELECT id, owner, changes, sequence, records, plain, nonce, total, mac FROM store"
+        *fields, nonce, masked, mac, links = connection.execute(
+            "SELECT id, owner, changes, sequence, records, plain, nonce, total, mac, links FROM store"
         ).fetchone()
         head = cls(*fields)
+        head.links = links
         sealer = sealer_of(head.store)
-        genuine = all(isinstance(part, bytes) for part in (nonce, masked, mac)) and hmac.compare_digest(
-            mac, head._mac(sealer, nonce, masked)
+        genuine = (
+            all(isinstance(part, bytes) for part in (nonce, masked, mac, links))
+            and (len(nonce), len(masked)) == (_NONCE_BYTES, _SHARE_BYTES)
+            and hmac.compare_digest(mac, head._mac(sealer, nonce, masked))
         )
         if not genuine:
             raise Tampered("the memory's counters were changed behind its back")
@@ -127,7 +156,8 @@ class Head:
 
     @classmethod
     def unchecked(cls, connection: sqlite3.Connection) -> Head:
-        """The row as it is, for what replaces everything. No id that is there is given again."""
+        """The row as it is, for what replaces everything. No id that is there is given again, and no link is
+        believed."""
         head = cls(
             *connection.execute("SELECT id, owner, changes, sequence, records, plain FROM store").fetchone()
         )
@@ -141,16 +171,17 @@ class Head:
         masked = sealer.mask(nonce, self.total).to_bytes(_SHARE_BYTES, "big")
         connection.execute(
             "UPDATE store SET id = ?, changes = ?, sequence = ?, records = ?, plain = ?, nonce = ?,"
-            " total = ?, mac = ?",
+            " total = ?, mac = ?, links = ?",
             (
                 self.store, self.changes, self.sequence, self.records, self.plain,
-                nonce, masked, self._mac(sealer, nonce, masked),
+                nonce, masked, self._mac(sealer, nonce, masked), self.links,
             ),
         )  # fmt: skip
 
     def _mac(self, sealer: Sealer, nonce: bytes, masked: bytes) -> bytes:
         counters = f"{self.store} {self.owner} {self.changes} {self.sequence} {self.records} {self.plain}\n"
-        return sealer.tag(counters.encode() + nonce + masked, b"mycelium head")
+        # What comes before the links has one length only for its counters, so nothing can be moved over.
+        return sealer.tag(counters.encode() + nonce + masked + self.links, b"mycelium head")
 
 
 def sealed_rows(

@@ -8,15 +8,16 @@ cannot be written (another process writes, the disk is full).
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mycelium_sdk.backends.local import indexing
-from mycelium_sdk.backends.local.documents import Waiting
+from mycelium_sdk.backends.local.documents import Waiting, read_rows, rows_before
 from mycelium_sdk.backends.local.gathering import Gathered
 from mycelium_sdk.backends.local.line import Line
 from mycelium_sdk.backends.local.lookup import Lookup
 from mycelium_sdk.backends.local.progress import Reporter
-from mycelium_sdk.backends.local.segments import Cache
+from mycelium_sdk.backends.local.segments import Cache, Index
 from mycelium_sdk.backends.scoring import POOL, Candidates
 from mycelium_sdk.errors import BackendError
 
@@ -74,32 +75,51 @@ class Search:
     ) -> Candidates:
         """See `Backend.candidates`. `similarity` gives how similar the query is to the memories with the ids
         that pass its filters (None: all)."""
-        lookup = Lookup(connection, query, self._cache, self._waiting)
-        line = Line(lookup.index, lookup.documents)
-        similar = None if similarity is None else similarity(lookup.allowed)
-        best = lookup.best(max(limit, POOL))
-        leading = dict.fromkeys(best[:POOL])
-        gathered = Gathered(lookup, line)
-        near = gathered.look_around(leading)
-        leading.update(dict.fromkeys(filter(lookup.allows, sorted(near))))
-        others: Iterable[int] = best[POOL:]
-        if similar is not None:
-            leading.update(dict.fromkeys(filter(lookup.allows, similar.leading(line))))
-            others = similar.alternating(others)
-        wanted = -(-max(0, limit - len(leading)) // POOL) * POOL
-        rest = list(itertools.islice(_new(others, leading), wanted))
-        gathered.look_at((*leading, *rest))
-        gathered.look_around(leading)
-        items = [gathered.candidate(number) for number in (*leading, *rest)]
-        if similar is not None:
-            items = similar.added(items, gathered.windows)
-        return Candidates(
-            items, len(leading), lookup.number, lookup.average_length, lookup.document_frequencies
+        index = Index(connection, self._cache)
+        documents = self._waiting.documents(
+            index.gaps(), partial(read_rows, connection), partial(rows_before, connection)
         )
+        allowed = _allowed(connection, query)
+        similar = None if similarity is None else similarity(allowed)
+        return chosen(Lookup(query, index, documents, allowed), limit, similar)
 
     def _missing(self) -> int:
         with self._connections.reading() as connection:
             return indexing.missing(connection, _ANY_NUMBER)
+
+
+def chosen(lookup: Lookup, limit: int, similar: Similar | None) -> Candidates:
+    """The candidates that one state of a store holds: see `Backend.candidates`."""
+    line = Line(lookup.index, lookup.documents)
+    best = lookup.best(max(limit, POOL))
+    leading = dict.fromkeys(best[:POOL])
+    gathered = Gathered(lookup, line)
+    near = gathered.look_around(leading)
+    leading.update(dict.fromkeys(filter(lookup.allows, sorted(near))))
+    others: Iterable[int] = best[POOL:]
+    if similar is not None:
+        leading.update(dict.fromkeys(filter(lookup.allows, similar.leading(line))))
+        others = similar.alternating(others)
+    wanted = -(-max(0, limit - len(leading)) // POOL) * POOL
+    rest = list(itertools.islice(_new(others, leading), wanted))
+    gathered.look_at((*leading, *rest))
+    gathered.look_around(leading)
+    items = [gathered.candidate(number) for number in (*leading, *rest)]
+    if similar is not None:
+        items = similar.added(items, gathered.windows)
+    return Candidates(items, len(leading), lookup.number, lookup.average_length, lookup.document_frequencies)
+
+
+def _allowed(connection: sqlite3.Connection, query: Query) -> list[int] | None:
+    """The ids of the memories that pass the query's filters, in order; None if all do."""
+    conditions = [("SELECT id FROM tags WHERE tag = ?", tag) for tag in query.tags]
+    if query.session is not None:
+        conditions.append(("SELECT id FROM sessions WHERE session = ?", query.session))
+    if not conditions:
+        return None
+    sql = " INTERSECT ".join(statement for statement, _ in conditions)
+    rows = connection.execute(f"{sql} ORDER BY 1", [value for _, value in conditions])
+    return [number for (number,) in rows]
 
 
 def _new(numbers: Iterable[int], known: Collection[int]) -> Iterator[int]:

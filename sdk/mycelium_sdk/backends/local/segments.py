@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import array
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mycelium_sdk.backends.coherence import Counts
 from mycelium_sdk.backends.text import ANALYZER
@@ -62,6 +62,31 @@ class Cache(dict[tuple[int, int], Entries]):
         for known in list(self):  # a copy, since other threads read at the same time
             if known not in present:
                 self.pop(known, None)
+
+
+class Segments(Protocol):
+    """A search index in one unchanging state, wherever it is kept."""
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """In the order of their ids."""
+        ...
+
+    def frequencies(self, terms: Sequence[str]) -> dict[str, dict[int, int]]:
+        """For each term, in how many memories of which segments it stands."""
+        ...
+
+    def places(self, segment: Segment, term: str) -> array.array[int]:
+        """Where the term stands."""
+        ...
+
+    def entries(self, segment: Segment) -> Entries:
+        """What the segment knows of its ids."""
+        ...
+
+    def counts(self, stretches: Sequence[int]) -> dict[int, Counts]:
+        """The coherence measure of these stretches."""
+        ...
 
 
 class Index:

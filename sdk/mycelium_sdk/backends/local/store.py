@@ -13,9 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from mycelium_sdk import canonical
 from mycelium_sdk.backends.base import (
     Addition,
     BaseBackend,
+    CheckedExport,
     Context,
     Imported,
     Progress,
@@ -60,8 +62,9 @@ class LocalVectorBackend(BaseBackend):
     `durability`: "power" keeps what is acknowledged through a power cut, at one synchronisation for each
     write; "process" keeps it through the end of the process only, which is quicker. `integrity`: the
     folder of the keys that vouch for memory files, made if missing; None for `state/integrity` in the home
-    folder. It belongs outside the reach of whoever else can write the memory file. `progress` is told, once a
-    second, of indexing and embedding that a recall waits for. `busy_timeout`: seconds to wait for other
+    folder. It belongs outside the reach of whoever else can write the memory file. `progress` is told, now
+    and then, of what takes long: indexing and embedding that a recall waits for, and what is loaded, checked
+    or sealed by calls that name no `progress` of their own. `busy_timeout`: seconds to wait for other
     processes. `max_record_bytes`: limit of one remembered record.
 
     Raises `InputError` for a bad owner, path or durability, `ForeignFile` for a file of another owner or
@@ -136,9 +139,27 @@ class LocalVectorBackend(BaseBackend):
         progress: Progress | None,
     ) -> Imported:
         """See `Backend.replace`."""
-        from mycelium_sdk.backends.local import loading
+        from mycelium_sdk.backends.local import filling, loading
 
+        progress = progress or self._progress
         with self._connections.dedicated() as connection:
+            if (
+                isinstance(records, canonical.Fragments)
+                and records.at_hand
+                and filling.fresh(connection, self._sealers)
+            ):
+                known = contexts = None if contexts is None else filling.Known(contexts)
+                with self._connections.transaction(connection):
+                    done = filling.fill(
+                        connection,
+                        self._sealers,
+                        records,
+                        known=known,
+                        expected_changes=expected_changes,
+                        progress=progress,
+                    )
+                if done is not None:
+                    return done
             try:
                 plain = loading.stage(connection, records, contexts, progress)
                 with self._connections.transaction(connection):
@@ -178,18 +199,48 @@ class LocalVectorBackend(BaseBackend):
         """See `BaseBackend.check`."""
         try:
             with self._viewing() as view:
-                return view.check(progress)
+                return view.check(progress or self._progress)
         except Tampered as error:  # not even readable
             from mycelium_sdk.backends.integrity import Integrity, IntegrityReport
 
             return IntegrityReport(Integrity.BROKEN, 0, (error.message,))
+
+    @contextlib.contextmanager
+    def export_checked(self, progress: Progress | None = None) -> Iterator[CheckedExport]:
+        """See `BaseBackend.export_checked`."""
+        with self._viewing() as view:
+            fragments, checking = view.checked(progress or self._progress)
+            yield CheckedExport(canonical.write_blob(self.owner, fragments), view, checking.report)
 
     def adopt(self, root: bytes, progress: Progress | None = None) -> None:
         """See `BaseBackend.adopt`."""
         from mycelium_sdk.backends.local import loading
 
         with self._connections.dedicated() as connection, self._connections.transaction(connection):
-            loading.adopt(connection, self._sealers, root, progress)
+            loading.adopt(connection, self._sealers, root, progress or self._progress)
+
+    def files(self) -> tuple[Path, ...]:
+        """See `BaseBackend.files`."""
+        return () if self.path is None else (self.path,)
+
+    @property
+    def keeps_links(self) -> bool:
+        """See `BaseBackend.keeps_links`."""
+        return True
+
+    def link(self, chain: str) -> bytes | None:
+        """See `BaseBackend.link`."""
+        from mycelium_sdk.backends.local import links
+
+        with self._connections.reading() as connection:
+            return links.find(connection, self._sealers, chain)
+
+    def set_link(self, chain: str, link: bytes | None) -> None:
+        """See `BaseBackend.set_link`."""
+        from mycelium_sdk.backends.local import links
+
+        with self._connections.writing() as connection:
+            links.put(connection, self._sealers, chain, link)
 
     def known_root(self) -> bytes | None:
         """See `BaseBackend.known_root`; a large store's root is kept in its file."""
@@ -220,6 +271,18 @@ class LocalVectorBackend(BaseBackend):
         return [
             StoredRecord(str(row.id), row.fragment, row.copies, row.id, row.session, row.time) for row in rows
         ]
+
+    @property
+    def place(self) -> str:
+        """See `BaseBackend.place`."""
+        return "memory of this process" if self.path is None else str(self.path)
+
+    def ids_of(self, records: Sequence[Record]) -> list[str | None]:
+        """See `BaseBackend.ids_of`."""
+        keys = [row_of(Record(record.content, tuple(sorted(set(record.tags))))).key for record in records]
+        with self._connections.reading() as connection:
+            numbers = [writing.id_of(connection, key) for key in keys]
+        return [None if number is None else str(number) for number in numbers]
 
     def prepare(self) -> None:
         """Do now what the next recall would have to do first: index and embed what is not yet."""

@@ -2,6 +2,7 @@
 
 Version 1 had no seals, so what it holds is taken as it is: whether it was edited before, only its anchor can
 tell. Ids, sessions, times and the change counter stay; what is derived is made anew when it is needed.
+Version 2 had no links, and no index of ids that was not part of the table; its seals stay as they are.
 """
 
 from __future__ import annotations
@@ -23,14 +24,17 @@ _DERIVED_1 = ("vocabulary", "search", "terms", "indexing", "tags", "embedding", 
 
 
 def upgrade(connection: sqlite3.Connection, sealers: Sealers) -> None:
-    """Bring a file of version 1 up to date, unless another process has done so meanwhile.
+    """Bring an older file up to date, unless another process has done so meanwhile.
 
     Raises `Tampered`, changing nothing, for a file whose rows were edited into what is no record.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if connection.execute("PRAGMA user_version").fetchone()[0] == 1:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == 1:
             _from_1(connection, sealers)
+        elif version == 2:
+            _from_2(connection)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -74,3 +78,18 @@ def _from_1(connection: sqlite3.Connection, sealers: Sealers) -> None:
     head.write(connection, sealer)
     for table in ("memories_1", "store_1"):
         connection.execute(f"DROP TABLE {table}")
+
+
+def _from_2(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE store RENAME TO store_2")
+    connection.execute(schema.STORE)
+    connection.execute("INSERT INTO store SELECT *, x'' FROM store_2")  # the column that is new is the last
+    connection.execute("DROP TABLE store_2")
+    connection.execute("DROP VIEW texts")
+    connection.execute("DROP INDEX memories_identity")
+    connection.execute("ALTER TABLE memories RENAME TO memories_2")
+    for statement in schema.MEMORIES:
+        connection.execute(statement)
+    connection.execute("INSERT INTO memories SELECT * FROM memories_2 ORDER BY key")
+    connection.execute("DROP TABLE memories_2")
+    connection.execute(f"PRAGMA user_version = {schema.VERSION}")

@@ -9,11 +9,10 @@ import itertools
 import operator
 from typing import TYPE_CHECKING, Any
 
-from mycelium_sdk.backends.integrity import Integrity, IntegrityReport
 from mycelium_sdk.backends.local import writing
-from mycelium_sdk.backends.local.rows import PREFIX_BYTES, full_key
-from mycelium_sdk.backends.local.seals import Head, sealed_rows
-from mycelium_sdk.errors import IntegrityKeyMissing, Tampered
+from mycelium_sdk.backends.local.checking import Checking
+from mycelium_sdk.backends.local.rows import PREFIX_BYTES, STORED, Stored, full_key
+from mycelium_sdk.errors import Tampered
 from mycelium_sdk.stored import StoredRecord
 
 if TYPE_CHECKING:
@@ -21,12 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mycelium_sdk.backends.base import Progress
+    from mycelium_sdk.backends.integrity import IntegrityReport
     from mycelium_sdk.backends.local.seals import Sealers
 
 _SORTED_IN_MEMORY = 5000
-_REPORTED_EVERY = 10_000
-_MOST_NAMED = 20
-
 _READ_TOGETHER = 64
 _LARGE = 1 << 16
 
@@ -34,6 +31,9 @@ _LARGE = 1 << 16
 _ALIKE = (
     f"CASE WHEN length(key) > {PREFIX_BYTES} THEN CAST(substr(key, 1, {PREFIX_BYTES}) AS BLOB) ELSE id END"
 )
+
+_SEALED = f"{STORED}, mac"
+_TEXT, _COPIES = (1 + Stored._fields.index(name) for name in ("fragment", "copies"))
 
 
 class View:
@@ -54,13 +54,7 @@ class View:
             return
         for batch in self._batches("fragment, copies"):
             _, texts, copies = zip(*batch, strict=True)
-            if copies.count(1) == len(copies):
-                yield _joined(texts), 1
-                continue
-            for text, number in zip(texts, copies, strict=True):
-                if type(number) is not int:
-                    raise _no_record()
-                yield _joined([text]), number
+            yield from _pairs(texts, copies)
 
     def stored(self) -> Iterator[StoredRecord]:
         """Stored records in canonical order."""
@@ -70,46 +64,31 @@ class View:
 
     def check(self, progress: Progress | None = None) -> IntegrityReport:
         """Compare every row, and the counters, with their seals."""
-        found: list[str] = []
-        try:
-            head, sealer = Head.read(self._connection, self._sealers.of)
-        except IntegrityKeyMissing as error:
-            return IntegrityReport(Integrity.UNKNOWN, 0, (error.message,))
-        except Tampered as error:
-            head = Head.unchecked(self._connection)
-            sealer = self._sealers.of(head.store)
-            found.append(error.message)
-        altered, total, records, checked = 0, 0, 0, 0
-        for stored, mac in sealed_rows(self._connection):
-            checked += 1
-            share = sealer.share_of(stored, mac)
-            if share is None:
-                altered += 1
-                if altered <= _MOST_NAMED:
-                    found.append(f"memory {stored.id} was changed")
-            else:
-                total ^= share
-                records += stored.copies
-            if progress is not None and checked % _REPORTED_EVERY == 0:
-                progress("checking", checked, self.stats.records)
-        if altered > _MOST_NAMED:
-            found.append(f"{altered - _MOST_NAMED} more memories were changed")
-        if not found and total != head.total:
-            missing = head.records - records
-            found.append(f"{missing} memories are missing" if missing > 0 else "memories were put in or back")
-        state = Integrity.BROKEN if found else Integrity.KEPT
-        return IntegrityReport(state, checked, tuple(found))
+        checking = Checking(self._connection, self._sealers, progress)
+        for batch in self._batches(_SEALED, text=_TEXT):
+            checking.take(batch)
+        return checking.report()
+
+    def checked(self, progress: Progress | None = None) -> tuple[Iterator[tuple[str, int]], Checking]:
+        """`fragments`, and what has compared every row, and the counters, once the last one was given."""
+        checking = Checking(self._connection, self._sealers, progress)
+        return self._checked_fragments(checking), checking
+
+    def _checked_fragments(self, checking: Checking) -> Iterator[tuple[str, int]]:
+        for batch in self._batches(_SEALED, text=_TEXT):
+            checking.take(batch)
+            yield from _pairs([row[_TEXT] for row in batch], [row[_COPIES] for row in batch])
 
     def close(self) -> None:
         """End what was not read to its end: a statement in progress keeps its state after the transaction."""
         self._open.close()
 
-    def _batches(self, columns: str) -> Iterator[list[tuple[Any, ...]]]:
-        """Rows of `columns`, after what says which begin alike, in canonical order. The first of `columns` is
-        the fragment."""
+    def _batches(self, columns: str, *, text: int = 1) -> Iterator[list[tuple[Any, ...]]]:
+        """Rows of `columns`, after a mark that says which begin alike, in canonical order. The text stands at
+        the place `text` of a row."""
         rows = self._rows(f"SELECT {_ALIKE}, {columns} FROM texts ORDER BY key")
         held: list[tuple[Any, ...]] = []  # rows that begin alike, and perhaps like the next
-        for fetched in _fetched(rows, column=1):
+        for fetched in _fetched(rows, column=text):
             batch = held + fetched
             last = batch[-1][0]
             end = len(batch) - 1
@@ -117,7 +96,7 @@ class View:
                 end -= 1
             held = batch[end:]
             if end:
-                yield self._sorted(batch[:end])
+                yield self._sorted(batch[:end], text)
             if len(held) > _SORTED_IN_MEMORY:
                 yield from self._sorted_by_sqlite(last, columns)
                 held = []
@@ -125,10 +104,10 @@ class View:
                     pass
                 held = [] if row is None else [row]
         if held:
-            yield self._sorted(held)
+            yield self._sorted(held, text)
 
     @staticmethod
-    def _sorted(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    def _sorted(rows: list[tuple[Any, ...]], text: int) -> list[tuple[Any, ...]]:
         """Put those that begin alike in the order of what follows; the others stay where they are."""
         marks = [row[0] for row in rows]
         if not any(map(operator.eq, marks, marks[1:])):
@@ -137,7 +116,7 @@ class View:
         return [
             row
             for group in groups
-            for row in (sorted(group, key=lambda row: full_key(row[1])) if len(group) > 1 else group)
+            for row in (sorted(group, key=lambda row: full_key(row[text])) if len(group) > 1 else group)
         ]
 
     def _sorted_by_sqlite(self, prefix: bytes, columns: str) -> Iterator[list[tuple[Any, ...]]]:
@@ -163,6 +142,17 @@ def _fetched(rows: sqlite3.Cursor, *, column: int) -> Iterator[list[tuple[Any, .
         number = 1 if large else min(2 * number, _READ_TOGETHER)
 
 
+def _pairs(texts: Sequence[str], copies: Sequence[Any]) -> Iterator[tuple[str, int]]:
+    """The fragments as `Snapshot.fragments` gives them."""
+    if copies.count(1) == len(copies):
+        yield _joined(texts), 1
+        return
+    for text, number in zip(texts, copies, strict=True):
+        if type(number) is not int:
+            raise _no_record()
+        yield _joined([text]), number
+
+
 def _joined(texts: Sequence[str]) -> str:
     """The fragments joined by commas. Raises `Tampered` if one of them cannot be one."""
     try:
@@ -175,4 +165,7 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def _no_record() -> Tampered:
-    return Tampered("a stored record was changed behind the store's back: it is no record")
+    return Tampered(
+        "a stored record was changed behind the store's back: it is no record",
+        hint="load what is anchored: `mycelium memory rehydrate --on-conflict replace`",
+    )

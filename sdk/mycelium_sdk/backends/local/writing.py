@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
+import operator
 from typing import TYPE_CHECKING
 
 from mycelium_sdk.backends.base import Addition, Selection, Stats
 from mycelium_sdk.backends.local import derived
 from mycelium_sdk.backends.local.rows import PREFIX_BYTES, STORED, Stored, alike, row_again
 from mycelium_sdk.backends.local.seals import Head, edited, sealed_rows
+from mycelium_sdk.errors import IntegrityKeyMissing, Tampered
 
 if TYPE_CHECKING:
     import sqlite3
@@ -26,10 +30,23 @@ _LONG = 800
 
 _INSERTED_TOGETHER = 1000
 
+_NOTHING = bytearray()
+"""Given instead of None, which SQL makes of it: no blob of a row is empty, and nothing else equals a blob."""
+
 
 def stats(connection: sqlite3.Connection) -> Stats:
     """Size and change counter."""
     return Stats(*connection.execute("SELECT records, changes FROM store").fetchone())
+
+
+def id_of(connection: sqlite3.Connection, key: bytes) -> int | None:
+    """The id of the memory that a record with this key is equal to."""
+    row = connection.execute(
+        "SELECT id FROM memories WHERE key = ?1"
+        " UNION ALL SELECT id FROM memories WHERE identity = ?1 ORDER BY 1 LIMIT 1",
+        (key,),
+    ).fetchone()
+    return None if row is None else row[0]
 
 
 def add(
@@ -97,25 +114,57 @@ def remove(connection: sqlite3.Connection, sealers: Sealers, selection: Selectio
     return records
 
 
-def insert(connection: sqlite3.Connection, sealer: Sealer, head: Head, rows: Iterable[Stored]) -> None:
-    """Insert memories that are not there, sealed, and add them to the head's total."""
+def insert(
+    connection: sqlite3.Connection,
+    sealer: Sealer,
+    head: Head,
+    rows: Iterable[tuple[int, bytes, bytes | None, int, str | None, float | None, str]],
+) -> None:
+    """Insert memories that are not there, given as the fields of `Stored`, sealed, and add them to the head's
+    total."""
     source = iter(rows)
     while batch := list(itertools.islice(source, _INSERTED_TOGETHER)):
-        sealed: list[tuple[object, ...]] = []
-        long: list[tuple[int, str]] = []
-        for stored in batch:
-            mac, share = sealer.row(stored)
-            head.total ^= share
-            if len(stored.fragment) > _LONG:
-                long.append((stored.id, stored.fragment))
-                sealed.append((*stored[:-1], None, mac))
-            else:
-                sealed.append((*stored, mac))
-        connection.executemany(
-            f"INSERT INTO memories({STORED}, mac) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constants
-            sealed,
-        )
-        connection.executemany("INSERT OR REPLACE INTO long VALUES (?, ?)", long)
+        macs, shares = sealer.rows(batch)
+        head.total ^= functools.reduce(operator.xor, shares)
+        numbers, keys, identities, copies, sessions, times, fragments = zip(*batch, strict=True)
+        texts: Sequence[str | None] = fragments
+        if max(map(len, fragments)) > _LONG:
+            texts = [None if len(text) > _LONG else text for text in fragments]
+            long = [(number, text) for number, *_, text in batch if len(text) > _LONG]
+            connection.executemany("INSERT OR REPLACE INTO long VALUES (?, ?)", long)
+        full = {"id": numbers, "key": _blobs(keys), "copies": copies, "mac": _blobs(macs)}
+        with_none = {"identity": identities, "session": sessions, "time": times, "fragment": texts}
+        _insert_columns(connection, full, with_none)
+
+
+def _insert_columns(
+    connection: sqlite3.Connection,
+    full: dict[str, Sequence[object]],
+    with_none: dict[str, Sequence[object]],
+) -> None:
+    """Insert rows of `memories`, given in columns.
+
+    The `sqlite3` module asks for an adapter of each None and each `bytes` that it gets, but of no int and no
+    `bytearray`: a quarter of the time that many rows take.
+    """
+    values = [*full.values()]
+    marks = dict.fromkeys(full, "?")
+    for name, column in with_none.items():
+        missing = column.count(None)
+        if missing == 0:
+            values.append(column)
+            marks[name] = "?"
+        elif missing < len(column):
+            values.append([_NOTHING if value is None else value for value in column])
+            marks[name] = "nullif(?, x'')"
+    connection.executemany(
+        f"INSERT INTO memories({', '.join(marks)}) VALUES ({', '.join(marks.values())})",  # noqa: S608
+        zip(*values, strict=True),
+    )
+
+
+def _blobs(values: Iterable[bytes]) -> list[bytearray]:
+    return list(map(bytearray, values))
 
 
 def start_anew(head: Head, sealers: Sealers) -> Sealer:
@@ -144,6 +193,8 @@ def _clear(connection: sqlite3.Connection, sealers: Sealers) -> int:
     empty(connection)
     head.changes += written
     head.records, head.plain = 0, 1
+    with contextlib.suppress(Tampered, IntegrityKeyMissing):
+        head.links = Head.read(connection, sealers.of)[0].links
     head.write(connection, start_anew(head, sealers))
     return int(records)
 

@@ -1,0 +1,1 @@
+"""The REST API of the indexer (formats.md section 7)."""

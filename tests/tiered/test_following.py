@@ -1,0 +1,461 @@
+"""The secondary follows the primary, at once or later, and nothing that it lacks is forgotten about."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from mycelium_sdk import canonical
+from mycelium_sdk.backends.base import Addition
+from mycelium_sdk.backends.local import LocalVectorBackend
+from mycelium_sdk.backends.tiered import TieredBackend, upkeep
+from mycelium_sdk.errors import BackendError, InputError, NonCanonical, StoreLocked
+from mycelium_sdk.records import Record
+from tests.backends.minimal import ListBackend
+from tests.backends.test_conformance import OWNER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from mycelium_sdk.backends.base import BaseBackend, Snapshot
+    from tests.tiered.conftest import Shaky
+
+
+def _texts(backend: BaseBackend) -> list[str]:
+    return [one.record.content for one in backend.iter_records()]
+
+
+def test_what_is_written_goes_to_both(tier: Callable[..., TieredBackend], shaky: Shaky) -> None:
+    store = tier()
+    first = store.remember("one", ["t"], session="s")
+    store.remember_many(["three", "two"])
+    assert _texts(shaky) == ["one", "three", "two"]
+    assert [one.record.content for one in sorted(shaky.iter_records(), key=lambda one: one.sequence)] == [
+        "one", "three", "two",
+    ]  # fmt: skip
+    assert shaky.all_records()[0].session == "s"
+    assert shaky.all_records()[0].time == store.all_records()[0].time
+    store.forget(first)
+    assert _texts(shaky) == ["three", "two"]
+    store.forget(tag="none")
+    store.import_blob(canonical.encode(OWNER, [Record("x"), Record("x"), Record("y", ("b", "b"))]))
+    assert shaky.export_blob() == store.export_blob()
+    store.clear()
+    assert _texts(shaky) == []
+    assert not store.lag()
+
+
+def test_a_secondary_that_is_down_costs_nothing_but_lag(
+    tier: Callable[..., TieredBackend], shaky: Shaky
+) -> None:
+    store = tier()
+    kept, gone = store.remember_many(["kept", "gone"])
+    shaky.down = True
+    store.remember("later")
+    store.forget(gone)
+    lag = store.lag()
+    assert lag
+    assert (lag.waiting, lag.error) == (2, "the cloud is down")
+    assert lag.retry_at is not None
+    calls = len(shaky.calls)
+    store.remember("not even tried before the pause ends")
+    assert len(shaky.calls) == calls
+    store.close()
+
+    shaky.down = False
+    again = tier()
+    assert again.lag().waiting == 3
+    assert not again.catch_up()
+    assert shaky.root() == again.root()
+    assert again.recall("kept")[0]["id"] == kept
+
+
+def test_a_secondary_that_hangs_costs_the_patience_only(
+    tier: Callable[..., TieredBackend], shaky: Shaky
+) -> None:
+    store = tier(patience=0.05)
+    shaky.answers.clear()
+    store.remember("one")
+    store.remember("two")
+    assert store.lag().waiting == 2
+    assert shaky.calls == ["add"]
+    shaky.answers.set()
+    assert not store.catch_up()
+    assert _texts(shaky) == ["one", "two"]
+
+
+def test_a_secondary_that_hangs_does_not_stop_recall(
+    tier: Callable[..., TieredBackend], shaky: Shaky
+) -> None:
+    store = tier(patience=0.05)
+    store.remember("one")
+    store.catch_up()
+    shaky.answers.clear()
+    assert [hit["content"] for hit in store.recall("one")] == ["one"]
+    assert store.lag().error == "it did not answer in time"
+    calls = len(shaky.calls)
+    assert [hit["content"] for hit in store.recall("one")] == ["one"]
+    assert len(shaky.calls) == calls  # not asked again before the pause ends
+
+
+def test_what_the_secondary_cannot_hold_is_reported_and_stops_nothing_else(
+    tier: Callable[..., TieredBackend], shaky: Shaky
+) -> None:
+    store = tier()
+    shaky.unholdable = "odd"
+    _, odd, _ = store.remember_many(["a", "something odd", "z"])
+    assert _texts(shaky) == ["a", "z"]
+    assert store.lag().refused == ((odd, "the cloud cannot hold this text"),)
+    assert store.lag().waiting == 0
+    store.remember("more")
+    assert len(store.lag().refused) == 1
+    shaky.unholdable = None
+    assert store.repair().equal
+    assert not store.lag()
+    assert _texts(shaky) == ["a", "more", "something odd", "z"]
+
+
+def test_a_refused_memory_that_is_forgotten_is_no_lag(
+    tier: Callable[..., TieredBackend], shaky: Shaky
+) -> None:
+    store = tier()
+    shaky.unholdable = "odd"
+    store.forget(store.remember("odd"))
+    assert not store.lag()
+
+
+def test_forgetting_securely_is_secure_in_both(tier: Callable[..., TieredBackend], shaky: Shaky) -> None:
+    store = tier()
+    ids = store.remember_many(["plain", "secret"])
+    store.forget(ids[0])
+    store.forget(ids[1], secure=True)
+    assert shaky.secure == [False, True]
+    shaky.down = True
+    store.remember("another secret", ["t"])
+    store.clear(secure=True)
+    shaky.down = False
+    assert not store.catch_up()
+    assert shaky.secure[-1] is True
+    assert _texts(shaky) == []
+
+
+def test_a_writer_that_dies_before_it_is_done_leaves_an_entry_too_many(
+    tier: Callable[..., TieredBackend], shaky: Shaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tier()
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store._queue, "conclude", killed)  # the moment between two files
+        with pytest.raises(KeyboardInterrupt):
+            store.remember("written, and then the process ended")
+    assert _texts(shaky) == []
+    assert store.count() == store.lag().waiting == 1
+    assert not tier().catch_up()
+    assert _texts(shaky) == ["written, and then the process ended"]
+
+
+def test_a_writer_at_work_is_not_overtaken(
+    tier: Callable[..., TieredBackend], shaky: Shaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever carries out the queue between its announcement and its write must leave it there."""
+    monkeypatch.setattr(upkeep, "_QUIET_SECONDS", 0.0)
+    store, other = tier(), tier()
+    real = store.primary.add
+
+    def add(additions: object) -> list[str]:
+        other.catch_up()
+        assert other.lag().waiting == 1
+        return real(additions)  # type: ignore[arg-type]
+
+    store.primary.add = add  # type: ignore[method-assign]
+    store.remember("one")
+    assert not store.catch_up()
+    assert _texts(shaky) == ["one"]
+
+
+def test_an_import_that_fails_leaves_no_lag(tier: Callable[..., TieredBackend], shaky: Shaky) -> None:
+    store = tier()
+    store.remember("one")
+    with pytest.raises(NonCanonical):
+        store.import_blob(b"{}")
+    assert not store.lag()
+    shaky.down = True
+    store.import_blob(canonical.encode(OWNER, [Record("two")]))
+    with pytest.raises(NonCanonical):
+        store.import_blob(b"{}")
+    assert store.lag().everything
+    shaky.down = False
+    assert not store.catch_up()
+    assert _texts(shaky) == ["two"]
+
+
+def test_a_primary_that_fails_changes_nothing(
+    tier: Callable[..., TieredBackend], shaky: Shaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tier()
+
+    def locked(_: object) -> list[str]:
+        raise StoreLocked("in use")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store.primary, "add", locked)
+        with pytest.raises(StoreLocked):
+            store.remember("never written")
+    assert not store.catch_up()
+    assert _texts(shaky) == _texts(store) == []
+
+
+def test_forgetting_by_tag_while_others_write(tier: Callable[..., TieredBackend], shaky: Shaky) -> None:
+    store = tier()
+    store.remember("one", ["t"])
+    real = store.primary.remove
+
+    def remove(selection: object, *, secure: bool) -> int:
+        store.primary.add(
+            [_addition_of("two", "t")]  # by a process of its own, which brings it to the secondary as well
+        )
+        shaky.add([_addition_of("two", "t")])
+        return real(selection, secure=secure)  # type: ignore[arg-type]
+
+    store.primary.remove = remove  # type: ignore[method-assign]
+    assert store.forget(tag="t") == 2
+    assert not store.catch_up()
+    assert _texts(shaky) == []
+
+
+def _addition_of(text: str, tag: str) -> Addition:
+    return Addition(Record(text, (tag,)), None, None)
+
+
+def test_the_two_belong_to_one_owner(tmp_path: Path) -> None:
+    another = ListBackend("GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ")
+    with pytest.raises(InputError, match="different owners"):
+        TieredBackend(ListBackend(OWNER), another, queue=tmp_path / "queue.db")
+
+
+def test_many_threads_and_a_flapping_secondary(tier: Callable[..., TieredBackend], shaky: Shaky) -> None:
+    store = tier(patience=0.01)
+    stop = threading.Event()
+
+    def flap() -> None:
+        while not stop.is_set():
+            shaky.down = not shaky.down
+            stop.wait(0.003)
+
+    def work(name: int) -> None:
+        for number in range(30):
+            mine = store.remember(f"thread {name} note {number}")
+            if number % 3 == 0:
+                store.forget(mine)
+            store._queue.retry_now()  # or nothing would be tried again for seconds
+
+    threads = [threading.Thread(target=flap)] + [
+        threading.Thread(target=work, args=(name,)) for name in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads[1:]:
+        thread.join()
+    stop.set()
+    threads[0].join()
+    shaky.down = False
+    assert not store.catch_up()
+    assert shaky.root() == store.root()
+    assert store.count() == 4 * 20
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the runner itself may have threads
+@pytest.mark.parametrize("acknowledged", [1, 13, 40])
+def test_after_a_kill_the_secondary_still_follows(tmp_path: Path, acknowledged: int) -> None:
+    def opened() -> TieredBackend:
+        first, second = (LocalVectorBackend(OWNER, tmp_path / f"{name}.db") for name in "ab")
+        return TieredBackend(first, second, queue=tmp_path / "queue.db")
+
+    heard, said = os.pipe()
+    child = os.fork()
+    if child == 0:
+        store = opened()
+        for number in itertools.count():
+            name = store.remember(f"note {number}")
+            if number % 3 == 0:
+                store.forget(name)
+            os.write(said, b".")
+    os.close(said)
+    with os.fdopen(heard, "rb") as dots:
+        dots.read(acknowledged)
+        os.kill(child, signal.SIGKILL)
+        written = acknowledged + len(dots.read())
+    os.waitpid(child, 0)
+    with opened() as store:
+        assert not store.catch_up()
+        assert store.secondary.root() == store.primary.root()
+        assert store.count() >= written - (written + 2) // 3
+
+
+class TestToppingUp:
+    def test_what_only_the_secondary_holds_comes_after_the_own(
+        self, tier: Callable[..., TieredBackend], shaky: Shaky
+    ) -> None:
+        store = tier()
+        store.remember("tea with milk")
+        theirs = shaky.remember("tea without milk", ["t"])
+        hits = store.recall("tea milk", k=5)
+        assert [hit["content"] for hit in hits] == ["tea with milk", "tea without milk"]
+        assert hits[0]["score"] >= hits[1]["score"] > 0
+        assert [hit["content"] for hit in store.recall("tea milk", k=1)] == ["tea with milk"]
+        assert [hit["content"] for hit in store.recall("tea milk", tags=["t"])] == ["tea without milk"]
+        assert store.count() == 1
+        assert store.export_blob() == canonical.encode(OWNER, [Record("tea with milk")])
+        assert store.forget(hits[1]["id"]) == 1
+        assert shaky.records([theirs]) == []
+
+    def test_a_new_primary_recalls_what_the_secondary_holds(
+        self, tier: Callable[..., TieredBackend], shaky: Shaky
+    ) -> None:
+        shaky.remember_many(["tea with milk", "coffee"])
+        assert [hit["content"] for hit in tier().recall("tea")] == ["tea with milk"]
+
+    def test_what_the_primary_forgot_does_not_come_back(
+        self, tier: Callable[..., TieredBackend], shaky: Shaky
+    ) -> None:
+        store = tier()
+        one = store.remember("tea with milk")
+        store.remember("tea without milk")
+        shaky.down = True
+        store.forget(one)
+        shaky.down = False
+        store._queue.retry_now()  # the secondary may be asked, and has not followed
+        assert [hit["content"] for hit in store.recall("tea milk")] == ["tea without milk"]
+        shaky.down = True
+        store.clear()
+        shaky.down = False
+        store._queue.retry_now()
+        assert store.recall("tea milk") == []
+
+    def test_nothing_is_topped_up_after_the_queue_was_lost(
+        self, tier: Callable[..., TieredBackend], shaky: Shaky, tmp_path: Path
+    ) -> None:
+        store = tier()
+        one = store.remember("tea with milk")
+        shaky.down = True
+        store.forget(one)
+        store.close()
+        for file in tmp_path.glob("queue.db*"):
+            file.unlink()
+        shaky.down = False
+        again = tier()
+        assert not again.lag().compared
+        assert again.lag()
+        assert again.recall("tea") == []
+        with pytest.raises(BackendError, match="holds 1 memories"):
+            again.repair()
+        assert again.repair("remove").removed == 1
+        assert not again.lag()
+        assert _texts(shaky) == []
+
+
+class TestRepair:
+    def test_equal_ones_are_left_alone(self, tier: Callable[..., TieredBackend], shaky: Shaky) -> None:
+        store = tier()
+        store.remember("one")
+        calls = len(shaky.calls)
+        assert store.repair().equal
+        assert len(shaky.calls) == calls
+
+    def test_what_was_lost_or_changed_is_made_good(
+        self, tier: Callable[..., TieredBackend], shaky: Shaky
+    ) -> None:
+        store = tier()
+        store.remember_many(["one", "two", "three"])
+        shaky.forget(shaky.all_records()[0].id)
+        shaky.remember("from elsewhere", session="s")
+        with pytest.raises(BackendError, match="extra="):
+            store.repair()
+        repaired = store.repair("adopt")
+        assert (repaired.added, repaired.removed, repaired.adopted, repaired.equal) == (1, 0, 1, True)
+        assert _texts(store) == _texts(shaky) == ["from elsewhere", "one", "three", "two"]
+        assert store.all_records()[0].session == "s"
+
+    def test_copies_are_compared_too(self, tier: Callable[..., TieredBackend], shaky: Shaky) -> None:
+        store = tier()
+        store.remember("one")
+        blob = canonical.encode(OWNER, [Record("one"), Record("one")])
+        shaky.import_blob(blob)
+        assert store.repair().equal
+        assert shaky.count() == 1
+        store.import_blob(blob)
+        shaky.clear()
+        shaky.remember("one")
+        assert store.repair().equal
+        assert shaky.count() == 2
+
+    def test_a_local_secondary_is_repaired_from_another_process(self, tmp_path: Path) -> None:
+        def opened() -> TieredBackend:
+            first, second = (LocalVectorBackend(OWNER, tmp_path / f"{name}.db") for name in "ab")
+            return TieredBackend(first, second, queue=tmp_path / "queue.db")
+
+        with opened() as store:
+            store.remember_many(str(number) for number in range(500))
+        for file in tmp_path.glob("b.db*"):
+            file.unlink()
+        with opened() as store:
+            repaired = store.repair()
+            assert (repaired.added, repaired.equal) == (500, True)
+            assert store.secondary.root() == store.primary.root()
+
+
+def test_an_unknown_word_removes_nothing(tier: Callable[..., TieredBackend], shaky: Shaky) -> None:
+    store = tier()
+    shaky.remember("only there")
+    with pytest.raises(InputError, match="refuse, adopt, remove"):
+        store.repair("merge")  # type: ignore[arg-type]
+    assert _texts(shaky) == ["only there"]
+
+
+def test_an_import_is_followed_with_the_contexts_of_its_own_records(
+    tier: Callable[..., TieredBackend], shaky: Shaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others write while it is brought to the secondary."""
+    store = tier()
+    shaky.down = True
+    store.remember("b", session="of b")
+    store.import_blob(canonical.encode(OWNER, [Record("b"), Record("c"), Record("c")]))
+    shaky.down = False
+    snapshot, looked = store.primary.snapshot, []
+
+    def looking() -> AbstractContextManager[Snapshot]:
+        looked.append(1)
+        if len(looked) == 3:  # after all were compared, and one was looked at for the import
+            store.primary.remember("a", session="of a")
+        return snapshot()
+
+    monkeypatch.setattr(store.primary, "snapshot", looking)
+    store.catch_up()
+    assert {one.record.content: one.session for one in shaky.iter_records()}["b"] == "of b"
+    assert not store.lag().refused
+
+
+def test_a_queue_that_cannot_be_written_does_not_stop_recall(
+    tier: Callable[..., TieredBackend], shaky: Shaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tier()
+    store.remember("tea")
+    shaky.down = True
+
+    def full() -> NoReturn:
+        raise BackendError("the disk is full")
+
+    monkeypatch.setattr(store._queue._database, "writing", full)
+    assert [hit["content"] for hit in store.recall("tea")] == ["tea"]
+    with pytest.raises(BackendError, match="full"):
+        store.remember("more")
