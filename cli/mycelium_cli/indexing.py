@@ -9,6 +9,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from mycelium_cli.output import to_stderr
 
 if TYPE_CHECKING:
@@ -99,13 +101,20 @@ def until_stopped() -> Iterator[threading.Event]:
 
 
 def log_to_stderr(form: str) -> None:
-    """Write the indexer's log to stderr from now on, as lines for people or of JSON."""
+    """Write the indexer's log to stderr while the command runs, as lines for people or of JSON."""
     _require_indexer()
     from mycelium_indexer.api.logs import JsonFormatter
 
     handler = _StderrHandler()
     handler.setFormatter(JsonFormatter() if form == "json" else _TextFormatter())
     logger = logging.getLogger("mycelium_indexer")
+    before, level = logger.handlers[:], logger.level
+
+    def restore() -> None:
+        logger.handlers[:] = before
+        logger.setLevel(level)
+
+    click.get_current_context().call_on_close(restore)
     logger.handlers[:] = [handler]
     logger.setLevel(logging.INFO)
 

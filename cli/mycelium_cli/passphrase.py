@@ -62,7 +62,7 @@ def _ask(prompt: str, why: str) -> str:
         except getpass.GetPassWarning:
             raise _missing("the passphrase cannot be asked for without showing it") from None
     if not answer:
-        raise _missing("the passphrase is empty")
+        raise PassphraseRequired("the passphrase is empty", hint="run it again and type one")
     return answer
 
 

@@ -61,7 +61,7 @@ without a value is null. `recall` is a list of such objects.
 """
 
 RESULTS = {
-    "memory remember": "id",
+    "memory remember": "id new",
     "memory recall": "id content tags score session time sequence",
     "memory import": "format imported present repeated skipped dropped dry_run",
     "memory export": "path format records",
@@ -75,7 +75,7 @@ RESULTS = {
     "memory sync": "version records merged anchored",
     "memory history": "verified complete notes versions",
     "memory diff": "added removed",
-    "memory purge": "purged",
+    "memory purge": "purged notes",
     "memory keep-alive": "parts",
     "memory inspect": "owner network contract version root uri timestamp as_of_ledger records warnings"
     " indexer memories",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mycelium_sdk.context import AgentContext
     from mycelium_sdk.embedders import Embedder
 
-__all__ = ["open_backend"]
+__all__ = ["open_backend", "tiered_parts"]
 
 
 def open_backend(
@@ -83,9 +83,12 @@ def _postgres(ctx: AgentContext, arguments: Mapping[str, Any]) -> BaseBackend:
     return PostgresBackend(ctx.address, **_taken("postgres", PostgresBackend, given))
 
 
-def _tiered(ctx: AgentContext, arguments: Mapping[str, Any]) -> BaseBackend:
-    from mycelium_sdk.backends.tiered import TieredBackend
+def tiered_parts(ctx: AgentContext) -> tuple[str, str]:
+    """The names of the two backends that `tiered` is configured to be made of, the primary first.
 
+    Raises:
+        ConfigError: there is no secondary, or the two cannot go together.
+    """
     chosen = ctx.configuration.memory.tiered
     primary, secondary = chosen.primary or "local", chosen.secondary
     if secondary is None:
@@ -103,6 +106,13 @@ def _tiered(ctx: AgentContext, arguments: Mapping[str, Any]) -> BaseBackend:
             f"both parts of the backend tiered are {primary}",
             hint="choose two different ones in [memory.tiered]",
         )
+    return primary, secondary
+
+
+def _tiered(ctx: AgentContext, arguments: Mapping[str, Any]) -> BaseBackend:
+    from mycelium_sdk.backends.tiered import TieredBackend
+
+    primary, secondary = tiered_parts(ctx)
     given = dict(arguments)
     first, second = given.pop("primary", {}), given.pop("secondary", {})
     own = _taken("tiered", TieredBackend, given)

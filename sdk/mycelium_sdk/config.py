@@ -234,8 +234,13 @@ def load_configuration(
     start = _working_folder() if start is None else start.absolute()
     file = next((path for folder in (start, *start.parents) if (path := folder / FILE_NAME).is_file()), None)
     from_file = {} if file is None else dict(_read_file(file))
-    given = dict(_read_environment(env)) | dict(_read_overrides(overrides or {}))
+    from_environment, chosen = dict(_read_environment(env)), dict(_read_overrides(overrides or {}))
+    if chosen.get("onchain.network") == "local" != from_environment.get("onchain.network", "local"):
+        from_environment.pop("onchain.rpc_url", None)  # it is that of the network that the environment names
+    given = from_environment | chosen
     network = given.get("onchain.network")
+    if network == "local" and "onchain.network" not in from_file:
+        from_file.pop("onchain.rpc_url", None)  # for whichever is asked for, of those that have a server
     if network and from_file.get("onchain.network", network) != network:
         # These belong to the network that the file names: its server, its identity, a contract on it.
         for name in (

@@ -100,11 +100,12 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class KnownAnchor:
-    """An anchor that was once verified: its version, root and URI."""
+    """An anchor that was once verified: its version, root and URI, and where asked for its contract."""
 
     version: int
     root: bytes
     uri: str | None
+    contract: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import stat
 import time
 from typing import TYPE_CHECKING, BinaryIO
 
-from mycelium_sdk.errors import BackendError, MyceliumError
+from mycelium_sdk.errors import BackendError, MyceliumError, WalletError
 
 if TYPE_CHECKING:
     import sqlite3
@@ -31,10 +31,7 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 _PROBLEMS: dict[int, tuple[str, str]] = {
     errno.ENOSPC: ("the disk is full", "free some space, then try again; nothing was lost"),
     errno.EDQUOT: ("the disk quota is used up", "free some space, then try again; nothing was lost"),
-    errno.EROFS: (
-        "the file system is read-only",
-        "choose a path that can be written, e.g. with MYCELIUM_HOME",
-    ),
+    errno.EROFS: ("the file system is read-only", "choose a path that can be written"),
     errno.EACCES: ("permission denied", "check who owns the file and its folders"),
     errno.EPERM: ("the operation is not permitted", "check who owns the file and its folders"),
     errno.ENOENT: ("it does not exist", "check the path"),
@@ -46,6 +43,9 @@ _PROBLEMS: dict[int, tuple[str, str]] = {
     errno.EMFILE: ("this process has too many files open", "raise the limit, `ulimit -n`"),
 }
 
+_CHOSEN_WITH: dict[type[MyceliumError], str] = {BackendError: "MYCELIUM_HOME", WalletError: "--wallet"}
+"""What says where files lie whose errors are of exactly this kind; others were named by a person."""
+
 
 def file_error(
     cause: OSError, path: Path, doing: str, kind: type[MyceliumError] = BackendError
@@ -53,6 +53,8 @@ def file_error(
     """The error of `kind` that explains what the operating system said when `doing`, e.g. "write", a file."""
     number = cause.errno or 0
     problem, hint = _PROBLEMS.get(number, (os.strerror(number) if number else "an unknown error", None))
+    if number == errno.EROFS and kind in _CHOSEN_WITH:
+        hint = f"{hint}, e.g. with {_CHOSEN_WITH[kind]}"
     if number == errno.ENOENT and not path.parent.is_dir():
         problem, hint = "its folder does not exist", f"make it: `mkdir -p {_quoted(path.parent)}`"
     return kind(f"cannot {doing} {path}: {problem}", hint=hint)

@@ -45,8 +45,8 @@ def resolve_network(name: str | None, configuration: Configuration) -> Network:
 
     `rpc_url` and `network_passphrase` of the configuration belong to the network that it names, so they are
     not used for another; where it names none, they belong to whichever is asked for. Raises `ConfigError` for
-    an unknown name, for `mainnet` without an `rpc_url` (there is no free default), and for a passphrase that
-    contradicts a public network's.
+    an unknown name, for `mainnet` without an `rpc_url` (there is no free default), for `local` with one (it
+    has no server), and for a passphrase that contradicts a public network's.
     """
     from mycelium_sdk.config_values import nearest
 
@@ -67,6 +67,12 @@ def resolve_network(name: str | None, configuration: Configuration) -> Network:
             hint="remove it, or use the network `standalone` with this passphrase and an rpc_url",
         )
     if name == "local":
+        if described and settings.rpc_url is not None:
+            raise ConfigError(
+                "an RPC server is given, and the network local is embedded: it has none",
+                hint="name the server's network, e.g. `--network standalone`; or leave out --rpc-url,"
+                " MYCELIUM_RPC_URL and `rpc_url` in mycelium.toml",
+            )
         return Network(name, passphrase, None, public=False)
     url = (settings.rpc_url if described else None) or known.rpc_url
     if url is None:

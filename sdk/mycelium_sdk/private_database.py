@@ -7,7 +7,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from mycelium_sdk.errors import ForeignFile, NewerFile
+from mycelium_sdk.errors import BackendError, ForeignFile, NewerFile
 from mycelium_sdk.files import open_private_sqlite
 from mycelium_sdk.sqlite_errors import explained
 
@@ -35,7 +35,7 @@ class PrivateDatabase:
     Raises:
         ForeignFile, NewerFile: the file is another program's, or a newer release's.
         StoreLocked: another process holds it longer than half a minute.
-        BackendError: it cannot be made, read or written.
+        BackendError: it cannot be made, read or written, or was closed.
     """
 
     def __init__(self, path: Path, *, application_id: int, migrations: Sequence[str]) -> None:
@@ -43,28 +43,29 @@ class PrivateDatabase:
         self._application_id = application_id
         self._migrations = migrations
         self._lock = threading.RLock()
+        self._closed = False
         self._open()
 
     def close(self) -> None:
         """Close the file. Closing twice is harmless."""
         if self._process != os.getpid():
+            self._closed = True
             _left_to_parents.append(self._connection)
             return
         with self._lock:
+            self._closed = True
             self._connection.close()
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """The connection, for statements that change nothing."""
-        self._leave_to_parent()
-        with self._lock, explained(self.path):
+        with self._held(), explained(self.path):
             yield self._connection
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """The connection in a transaction, which is durable when the block ends, and undone if it raises."""
-        self._leave_to_parent()
-        with self._lock, explained(self.path):
+        with self._held(), explained(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -73,6 +74,20 @@ class PrivateDatabase:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        """No other thread uses the connection, which is this process's own and open."""
+        self._require_open()  # first of all: a closed file is not opened again for a child
+        self._leave_to_parent()
+        with self._lock:
+            self._require_open()
+            yield
+
+    def _require_open(self) -> None:
+        # SQLite's module says it without an error code, as it does of damage.
+        if self._closed:
+            raise BackendError("the memory is closed", hint="open it again")
 
     def _open(self) -> None:
         self._process = os.getpid()

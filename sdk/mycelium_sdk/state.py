@@ -63,6 +63,9 @@ ALTER TABLE intents ADD COLUMN link BLOB;
 ALTER TABLE intents ADD COLUMN link_before BLOB
 """
 
+_NO_MORE = " until "
+"""With the time, ends the chain id of a chain that somebody said is no more; no chain's own id has spaces."""
+
 _WHERE = "network = ? AND contract = ? AND owner = ? AND chain_id = ?"
 
 
@@ -213,8 +216,8 @@ class StateStore:
         """(network passphrase, anchor) of all that were ever verified, on any chain."""
         with self._database.reading() as connection:
             rows = connection.execute(
-                "SELECT DISTINCT network, version, root, uri FROM known_anchors WHERE owner = ?"
-                " ORDER BY version DESC, network",
+                "SELECT DISTINCT network, version, root, uri, contract FROM known_anchors WHERE owner = ?"
+                " ORDER BY version DESC, network, contract",
                 (owner,),
             ).fetchall()
         return [(network, KnownAnchor(*anchor)) for network, *anchor in rows]
@@ -256,12 +259,18 @@ class StateStore:
     def forget_chain(self, network: str, contract: str, owner: str) -> None:
         """Drop the marks of every chain of this network, contract and owner, on a person's explicit word.
 
-        What the memory was based on is dropped with them. The roots that were verified, and the evidence of
-        conflicts, stay.
+        What the memory was based on is dropped with them. The roots that were verified stay, as those of a
+        chain that is no more: nothing that was anchored there counts as anchored on what takes its place. The
+        evidence of conflicts stays.
         """
         with self._database.writing() as connection:
             for table in ("marks", "last_anchors", "intents"):
                 _delete_all(connection, table, network, contract, owner)
+            connection.execute(
+                "UPDATE known_anchors SET chain_id = chain_id || ?"
+                " WHERE network = ? AND contract = ? AND owner = ?",
+                (f"{_NO_MORE}{time.time_ns()}", network, contract, owner),
+            )
 
     # -- what is in flight
 

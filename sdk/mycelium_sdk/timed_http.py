@@ -12,6 +12,7 @@ import functools
 import http.client
 import io
 import os
+import ssl
 import time
 from typing import TYPE_CHECKING, Any, cast
 
@@ -34,6 +35,7 @@ __all__ = [
     "MAX_ANSWER_BYTES",
     "REQUEST_SECONDS",
     "AnswerTooLarge",
+    "is_certificates_fault",
     "new_session",
     "read_answer",
     "time_limit",
@@ -50,6 +52,20 @@ _CHUNK_BYTES = 64 * 2**10
 
 _left_to_parents: list[requests.adapters.BaseAdapter] = []
 """In a forked child: what holds its parent's connections, so that they are not closed."""
+
+
+def is_certificates_fault(error: BaseException) -> bool:
+    """Whether a certificate was refused, anywhere below: each library wraps the error of the one beneath."""
+    waiting: list[object] = [error]
+    seen: set[int] = set()
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, ssl.SSLCertVerificationError):
+            return True
+        if isinstance(found, BaseException) and id(found) not in seen:
+            seen.add(id(found))
+            waiting += [*found.args, found.__cause__, found.__context__, getattr(found, "reason", None)]
+    return False
 
 
 class AnswerTooLarge(requests.exceptions.RequestException):

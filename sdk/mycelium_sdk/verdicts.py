@@ -71,7 +71,10 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
     ),
     Verdict.TAMPERED: (
         "What is stored is not what was written or anchored: it was changed behind the memory's back.",
-        "Keep a copy, then load what is anchored: `mycelium memory rehydrate --on-conflict replace`.",
+        (
+            "Keep what is genuine: `mycelium memory export rescued.jsonl --genuine`. Then load what is"
+            " anchored: `mycelium memory rehydrate --on-conflict replace`, and import that file."
+        ),
     ),
     Verdict.DIVERGED: (
         "The chain and this memory have gone different ways, most likely because another machine anchored.",
@@ -90,7 +93,7 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
         "Do not accept it. Compare with a second RPC server; one of the two is not telling the truth.",
     ),
     Verdict.CHAIN_RESET: (
-        "The chain was started anew since this memory was anchored on it: its past anchors are gone.",
+        "The chain was started anew, or set back, since this memory was anchored on it.",
         "If it was reset or wiped with your knowledge: `mycelium memory anchor --trust-chain-anew`.",
     ),
     Verdict.WRONG_OWNER: (

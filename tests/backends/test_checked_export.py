@@ -90,6 +90,17 @@ def test_a_store_without_seals_says_so(owner: str) -> None:
     assert report.state is Integrity.UNPROTECTED
 
 
+@pytest.mark.parametrize(
+    ("lost", "said"), [(1, "1 memory is missing"), (2, "2 memories are missing")], ids=["one", "two"]
+)
+def test_lost_rows_are_counted(owner: str, path: Path, lost: int, said: str) -> None:
+    with LocalVectorBackend(owner, path) as store:
+        store.remember_many(list("abcd"))
+    rewrite_cells(path, lambda cells: cells[lost:])
+    with LocalVectorBackend(owner, path) as store:
+        assert store.check().findings == (said,)
+
+
 def swap(cells: list[int]) -> list[int]:
     return [cells[1], cells[0], *cells[2:]]
 

@@ -10,6 +10,7 @@ import pytest
 
 from mycelium_cli import confirm
 from mycelium_cli.commands import forgetting
+from mycelium_sdk.memory.published import PublishedVersion
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,3 +127,19 @@ def test_secure_leaves_no_copy_in_the_memorys_files(cli: Cli, own_home: Path) ->
     assert files
     for path in files:
         assert b"plugh" not in path.read_bytes(), path
+
+
+def test_networks_and_contracts_are_named_where_there_are_several() -> None:
+    def one(network: str, contract: str) -> PublishedVersion:
+        return PublishedVersion(1, "file:///x", bytes(32), network, seen=True, contract=contract)
+
+    lines = forgetting._published_lines
+    assert lines([one("here", "C1")], "here")[1:] == ["  version 1  file:///x"]
+    assert lines([one("here", "C1"), one("there", "C2")], "here")[1:] == [
+        "  version 1 on here  file:///x",
+        "  version 1 on there  file:///x",
+    ]
+    assert lines([one("here", "C1"), one("here", "C2")], "here")[1:] == [
+        "  version 1 (contract C1)  file:///x",
+        "  version 1 (contract C2)  file:///x",
+    ]

@@ -49,7 +49,7 @@ def test_anchors_of_the_sdk_are_there_after_one_run(cli: Cli, wallet: Wallet, ow
     anchor(cli, 2)
     outcome = cli("indexer", "run", "--once")
     assert outcome.code == 0, outcome.err
-    assert "2 anchors of 1 owners, 0 gaps" in outcome.out
+    assert "2 anchors of 1 owner, 0 gaps, 0 events set aside" in outcome.out
     database = own_home / "indexer" / "index.db"
     assert versions(database, wallet.address) == [2, 1]
     assert stat.S_IMODE(database.stat().st_mode) == 0o600
@@ -150,7 +150,7 @@ def test_what_nothing_proves_is_said(cli: Cli, kept: list[dict[str, Any]]) -> No
     Path("kept.json").write_text(json.dumps(kept[-2:]))
     outcome = cli("indexer", "repair", "kept.json")
     assert outcome.code == 0
-    assert "1 anchors were left out" in outcome.err
+    assert "left out 1 anchor: " in outcome.err
 
 
 class _Pages(BaseHTTPRequestHandler):

@@ -40,8 +40,8 @@ def test_remember_keeps_text_tags_and_session(cli: Cli) -> None:
 def test_remembering_again_gives_the_same_id(cli: Cli) -> None:
     first = cli("memory", "remember", "likes tea", "--json").json
     second = cli("memory", "remember", "likes tea", "--json").json
-    assert list(first) == ["id"]
-    assert first == second
+    assert (list(first), first["new"], second["new"]) == (["id", "new"], True, False)
+    assert first["id"] == second["id"]
 
 
 @pytest.mark.parametrize(

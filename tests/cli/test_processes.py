@@ -140,6 +140,7 @@ def test_an_empty_passphrase_is_missing(at_terminal: Callable[..., Terminal]) ->
     terminal.types(b"\n")
     assert terminal.rest() == 4
     assert "error: the passphrase is empty" in terminal.seen
+    assert "hint: run it again and type one" in terminal.seen
     assert not Path(".mycelium").exists()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import stat
 import subprocess
 from pathlib import Path
@@ -247,3 +249,22 @@ def test_an_export_replaces_no_file_of_the_memory(cli: Cli, own_home: Path) -> N
         assert "belongs to the memory itself" in outcome.err
         assert file.read_bytes() == before
     assert stored() == [("one", [], None)]
+
+
+def test_what_is_genuine_is_rescued_from_a_memory_that_was_edited(
+    cli: Cli, wallet: Wallet, own_home: Path
+) -> None:
+    for text in ("genuine one", "edited one", "genuine two"):
+        cli("memory", "remember", text)
+    file = own_home / "memory" / f"{wallet.address}.db"
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as editor:
+        editor.execute("UPDATE memories SET fragment = replace(fragment, 'edited', 'forged')")
+    refused = cli("memory", "export", "all.jsonl")
+    assert refused.code == 7
+    assert "`mycelium memory export rescued.jsonl --genuine`" in refused.err
+    done = cli("memory", "export", "rescued.jsonl", "--genuine")
+    assert (done.code, done.out) == (0, "exported 2 memories to rescued.jsonl (jsonl)\n")
+    assert done.err == "warning: left out 1 memory, changed behind the memory's back\n"
+    lines = Path("rescued.jsonl").read_text().splitlines()
+    assert [json.loads(line)["content"] for line in lines] == ["genuine one", "genuine two"]
+    assert cli("memory", "export", "x.json", "--genuine", "--format", "blob").code == 2

@@ -50,7 +50,7 @@ def test_the_first_remember_on_local_makes_a_wallet_and_says_so(cli: Cli) -> Non
     assert outcome.err.count("note: ") == 2
     assert made.address in outcome.err
     assert PASSPHRASE not in outcome.err
-    assert list(outcome.json) == ["id"]
+    assert list(outcome.json) == ["id", "new"]
     assert [hit["content"] for hit in cli("memory", "recall", "first", "--json").json] == ["first"]
 
 

@@ -187,9 +187,18 @@ def test_arguments_of_another_type_are_refused_by_the_host(
 ) -> None:
     arguments = host.arguments(ROOTS[0])
     arguments[position] = wrong
-    with pytest.raises(ChainError, match="host refused"):
+    with pytest.raises(ChainError, match="host refused") as caught:
         host.call("set_anchor", *arguments)
+    assert "check the arguments and their types" in (caught.value.hint or "")
     assert host.client.get_version(host.owner.public_key) == 0
+
+
+@pytest.mark.parametrize("function", ["set_anchor", "no_such_function"])
+def test_a_wrong_name_or_number_of_arguments_is_not_put_on_the_server(host: Host, function: str) -> None:
+    with pytest.raises(ChainError, match="host refused") as caught:
+        host.call(function)
+    assert "check the function's name and the number of its arguments" in (caught.value.hint or "")
+    assert "lag" not in (caught.value.hint or "")
 
 
 def test_not_anchored_has_its_code(host: Host) -> None:

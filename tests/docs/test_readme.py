@@ -40,7 +40,7 @@ def test_the_python_blocks(environment: Path) -> None:
     codes = [*blocks("python"), *blocks("python", page)]
     (passphrase,) = set(re.findall(r'passphrase="([^"]+)"', "".join(codes)))
     Wallet.create(environment / ".mycelium" / "wallet.json", passphrase)
-    assert len(codes) == 4
+    assert len(codes) == 5
     for code in codes:
         # Not as an argument: it holds the passphrase.
         subprocess.run([sys.executable, "-W", "error", "-"], input=code.encode(), check=True)

@@ -95,3 +95,33 @@ def test_an_unknown_network_names_the_nearest(plain: Configuration) -> None:
     with pytest.raises(ConfigError) as caught:
         resolve_network("x", plain)
     assert all(name in (caught.value.hint or "") for name in NETWORKS)
+
+
+@pytest.mark.parametrize(
+    ("file", "env", "overrides", "refused"),
+    [
+        ("", {}, {"rpc_url": URL}, True),
+        ("", {"MYCELIUM_RPC_URL": URL}, {}, True),
+        ("", {"MYCELIUM_RPC_URL": URL}, {"network": "local"}, True),
+        ('network = "local"\nrpc_url = "https://a.org"', {}, {}, True),
+        ('rpc_url = "https://a.org"', {}, {}, True),
+        ('network = "testnet"', {}, {"network": "local", "rpc_url": URL}, True),
+        # A server of another network, which was not chosen, is no concern of this one.
+        ('rpc_url = "https://a.org"', {}, {"network": "local"}, False),
+        ('network = "testnet"\nrpc_url = "https://a.org"', {}, {"network": "local"}, False),
+        ("", {"MYCELIUM_NETWORK": "testnet", "MYCELIUM_RPC_URL": URL}, {"network": "local"}, False),
+    ],
+)
+def test_a_server_for_the_embedded_chain_is_refused(
+    tmp_path: Path, file: str, env: dict[str, str], overrides: dict[str, str], *, refused: bool
+) -> None:
+    (tmp_path / "mycelium.toml").write_text(f"[onchain]\n{file}\n")
+    found = load_configuration(tmp_path, env, {f"onchain.{key}": value for key, value in overrides.items()})
+    if not refused:
+        assert resolve_network(None, found).rpc_url is None
+        return
+    with pytest.raises(ConfigError, match="network local is embedded") as caught:
+        resolve_network(None, found)
+    assert "--network standalone" in (caught.value.hint or "")
+    assert URL not in str(caught.value)
+    assert resolve_network("testnet", found).rpc_url in {URL, "https://a.org"}

@@ -38,9 +38,10 @@ def test_every_version_that_holds_it_is_named_the_newest_first(world: World) -> 
     other = memory.remember("other", ["t"])
     memory.anchor(publish=str(world.folder / "mem.json"))
     by_id = memory.versions_holding(doomed)
-    assert named(by_id) == [(3, True), (2, True)]
-    assert named(memory.versions_holding(other)) == [(3, True)]
-    assert named(memory.versions_holding(tag="t")) == [(3, True), (2, True)]
+    copy = (3, True)  # mem.json itself, beside what is anchored
+    assert named(by_id) == [(3, True), copy, (2, True)]
+    assert named(memory.versions_holding(other)) == [(3, True), copy]
+    assert named(memory.versions_holding(tag="t")) == [(3, True), copy, (2, True)]
     anchor = memory.get_anchor()
     assert anchor is not None
     assert (by_id[0].uri, by_id[0].root) == (anchor["uri"], anchor["root"])
@@ -48,6 +49,27 @@ def test_every_version_that_holds_it_is_named_the_newest_first(world: World) -> 
     assert memory.forget(doomed) == 1
     assert memory.versions_holding(doomed) == [], "an id that is not there any more names nothing"
     assert memory.versions_holding(tag="nothing has it") == []
+
+
+def test_a_persons_own_copy_is_looked_into(world: World) -> None:
+    memory = world.machine("A")
+    copy = world.folder / "mem.json"
+    doomed = memory.remember("doomed")
+    memory.anchor(publish=str(copy))
+    root, uri = memory.memory_root(), path_to_file_uri(copy)
+    memory.remember("other")
+    memory.anchor()
+    found = memory.versions_holding(doomed)
+    assert [(one.version, one.root) for one in found if one.uri == uri] == [(1, root)]
+    (world.folder / f"mem.{root.hex()[:16]}.json").unlink()
+    assert [(one.version, one.seen) for one in memory.versions_holding(doomed) if one.uri == uri] == [
+        (1, True)
+    ]
+    memory.remember("never anchored")
+    copy.write_bytes(memory.backend.export_blob())
+    assert [one.version for one in memory.versions_holding(doomed) if one.uri == uri] == [None]
+    copy.write_bytes(copy.read_bytes().replace(memory.owner.encode(), b"G" * 56))
+    assert [one for one in memory.versions_holding(doomed) if one.uri == uri] == [], "another owner's"
 
 
 def test_only_the_record_itself_counts(world: World) -> None:

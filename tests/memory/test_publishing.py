@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mycelium_sdk.errors import InputError, MyceliumError, PublishFailed
+from mycelium_sdk.errors import InputError, MyceliumError, PublishFailed, VersionConflict
 from mycelium_sdk.memory.publishing import Publication, Publish, PublishingWarning, publish_blob
 
 if TYPE_CHECKING:
@@ -73,6 +73,29 @@ def test_a_function_is_called_once_with_the_blob(tmp_path: Path) -> None:
 
 def test_a_function_s_exception_is_the_cause(tmp_path: Path) -> None:
     problem = ConnectionError("no route")
+
+    def upload(blob: bytes) -> str:
+        raise problem
+
+    with pytest.raises(PublishFailed) as caught:
+        published(tmp_path, upload)
+    assert caught.value.__cause__ is problem
+
+
+def test_what_says_itself_why_publishing_failed_passes(tmp_path: Path) -> None:
+    problem = PublishFailed("the server said no", hint="ask it")
+
+    def upload(blob: bytes) -> str:
+        raise problem
+
+    with pytest.raises(PublishFailed) as caught:
+        published(tmp_path, upload)
+    assert caught.value is problem
+
+
+def test_an_error_about_something_else_is_not_taken_for_the_chains(tmp_path: Path) -> None:
+    """`sync` begins again after a conflict of its own."""
+    problem = VersionConflict("of another memory", expected=1)
 
     def upload(blob: bytes) -> str:
         raise problem

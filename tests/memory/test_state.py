@@ -114,7 +114,8 @@ def test_forgetting_a_chain_keeps_the_evidence(tmp_path: Path) -> None:
         assert state.mark(KEY) is None
         assert state.last_anchor(KEY) is None
         assert state.known(*KEY.values[:3]) == {}
-        assert state.known_anchor(KEY, root(2)) is not None
+        assert state.known_anchor(KEY, root(2)) is None, "what takes its place has anchored nothing"
+        assert dict(state.anchors_of(KEY.owner))[KEY.network].root == root(2)
         assert state.evidence_count(KEY) == 1
 
 

@@ -122,6 +122,18 @@ def test_an_unreachable_server_says_no_secret(policy: FetchPolicy) -> None:
     assert caught.value.__cause__ is None
 
 
+def test_a_certificate_that_is_not_trusted_is_said(world: World, bucket: Bucket, policy: FetchPolicy) -> None:
+    memory = world.machine("a")
+    memory.remember("one")
+    with pytest.raises(PublishFailed, match="certificate") as caught:
+        memory.anchor(publish=_put(bucket, dataclasses.replace(policy, ca_file=None)))
+    assert "ca_file" in (caught.value.hint or "")
+    assert caught.value.__cause__ is None, "it is the one that says what is wrong, and it quotes no address"
+    assert "topsecret" not in str(caught.value) + repr(caught.value)
+    assert bucket.puts == []
+    assert memory.get_anchor() is None
+
+
 def test_what_is_not_yet_readable_is_waited_for(bucket: Bucket, policy: FetchPolicy) -> None:
     bucket.failing_gets = 3
     assert _put(bucket, policy)(b"{}")

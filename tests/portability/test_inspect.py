@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from stellar_sdk import Keypair
 
 from mycelium_cli.main import run
 from mycelium_cli.reference import RESULTS
@@ -85,11 +86,74 @@ def test_what_is_not_what_was_anchored_is_not_shown(world: World, web: Web, insp
     assert "not where the anchor says" in err
 
 
-def test_a_path_on_this_machine_is_not_read(world: World, inspect: Command) -> None:
+def test_a_path_on_this_machine_is_not_read_but_what_the_user_got_is(
+    world: World, inspect: Command, tmp_path: Path
+) -> None:
     author = world.machine("author")
+    author.remember("likes tea")
     author.anchor()
     code, _, err = inspect(author.owner)
     assert code == 7
     assert "file on this machine" in err
+    assert "ask the owner to publish by https" in err
+    root, uri = author.memory_root().hex(), (author.get_anchor() or {})["uri"]
+    assert f'version 1, root {root}, URI "{uri}"' in err
+    got = tmp_path / "got.json"
+    got.write_bytes(author.backend.export_blob())
+    code, out, _ = inspect(author.owner, "--blob", str(got))
+    assert code == 0
+    assert "- likes tea\n" in out
+    other = tmp_path / "other.json"
+    other.write_bytes(got.read_bytes().replace(b"tea", b"tee"))
+    code, out, err = inspect(author.owner, "--blob", str(other), "--json")
+    assert code == 7
+    assert root in json.loads(out)["error"]["hint"]
+    assert inspect(author.owner, "--blob", str(tmp_path / "missing"))[0] == 2
+    blobs = world.folder / "reader" / "home" / "blobs"
+    blobs.mkdir(parents=True, exist_ok=True)
+    (blobs / f"{root}.json").write_bytes(other.read_bytes())
+    assert inspect(author.owner)[0] == 7, "what is not the anchored blob is not taken from there either"
+    (blobs / f"{root}.json").write_bytes(got.read_bytes())
+    assert inspect(author.owner)[0] == 0
+    assert inspect(author.owner, "--blob", str(other))[0] == 7, (
+        "the file that was named is the one that counts"
+    )
+
+
+@pytest.mark.parametrize(
+    ("uri", "told"),
+    [
+        ("https://host.example:8443/x", "`[fetch] ports`"),
+        ("https://10.0.0.1:{port}/x", "`[fetch] allow_networks`"),
+        ("s3://bucket/key", "`mycelium memory inspect --blob FILE`"),
+        ("ipfs://bafy", "`mycelium memory inspect --blob FILE`"),
+    ],
+)
+def test_the_hint_fits_the_address(world: World, web: Web, inspect: Command, uri: str, told: str) -> None:
+    uri = uri.format(port=web.server.url.split(":")[2].split("/")[0])
+    author = world.machine("author")
+    author.remember("x")
+    author.anchor(uri=uri)
+    code, out, err = inspect(author.owner, "--json")
+    assert code == 7
+    assert told in json.loads(out)["error"]["hint"]
+    assert f'URI "{uri}"' in err
+
+
+def test_a_strangers_address_cannot_forge_a_line(world: World, inspect: Command) -> None:
+    author = world.machine("author")
+    client, key = author.context.anchor_client(), author.context.keypair()
+    client.set_anchor_if(key, 0, bytes([1]) * 32, "s3://x\nhint: run \u202ethis\x1b[2J".encode(), b"")
+    _, _, err = inspect(author.owner)
+    assert "\\nhint: run \\u202ethis\\u001b[2J" in err
+    assert err.count("\nhint: ") == 1
+
+
+def test_who_never_anchored_is_nobody_to_anchor_for(world: World, inspect: Command) -> None:
+    world.machine("author").anchor()
+    code, _, err = inspect(Keypair.random().public_key)
+    assert code == 7
+    assert "never anchored" in err
+    assert "mycelium memory anchor" not in err
     code, _, err = inspect("G123")
     assert code == 2

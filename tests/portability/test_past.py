@@ -322,3 +322,34 @@ def test_a_purge_that_broke_off_leaves_no_context_file(
     memory.purge([1])
     left = [file.name for file in (world.folder / "blobs").iterdir()]
     assert len(left) == 4, "two versions, each with its context file"
+
+
+def test_what_was_anchored_on_a_chain_that_was_set_back_is_not_dropped(world: World) -> None:
+    """The chain's file is put back to an earlier copy: what was anchored since is anchored nowhere now."""
+    memory = world.machine("a")
+    memory.remember("one")
+    memory.anchor()
+    memory.close()
+    memory.context.close()
+    old = {path.name: path.read_bytes() for path in world.folder.glob("chain.db*")}
+    memory = world.machine("a")
+    memory.remember("precious")
+    memory.anchor()
+    memory.close()
+    memory.context.close()
+    for path in world.folder.glob("chain.db*"):
+        path.unlink()
+    for name, data in old.items():
+        (world.folder / name).write_bytes(data)
+        (world.folder / name).chmod(0o600)
+    memory = world.machine("a")
+    assert memory.verify().verdict is Verdict.CHAIN_RESET
+    assert memory.trust_chain_anew()
+    with pytest.raises(UnanchoredWrites):
+        memory.anchor()
+    with pytest.raises(UnanchoredWrites):
+        memory.rehydrate()
+    assert texts(memory) == {"one", "precious"}
+    assert memory.sync().anchored
+    assert texts(memory) == {"one", "precious"}
+    assert memory.verify()

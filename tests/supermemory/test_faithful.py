@@ -183,7 +183,7 @@ def test_other_documents_in_the_namespace_are_ignored_and_reported(
     assert [hit["content"] for hit in store.recall("mine")] == ["mine"]
     report = store.check()
     assert report
-    assert report.findings == ("2 documents in the namespace are not Mycelium's and are ignored",)
+    assert report.findings == ("2 documents in the namespace that Mycelium did not write; ignored",)
     store.clear()
     assert len([doc for doc in shelf.docs.values() if "myc_digest" not in doc.metadata]) == 3
 

@@ -120,9 +120,7 @@ def test_everything_is_forgotten_at_once_however_many_there_are(
     other = opened()
     assert other.count() == 0
     assert other.change_counter() == before + 450
-    assert other.check().findings == (
-        "250 documents are forgotten, and wait to be deleted by the next write",
-    )
+    assert other.check().findings == ("250 documents are forgotten, and to be deleted by the next write",)
     other.remember("memory 7")
     assert opened().count() == 1
     assert opened().check().findings == ()

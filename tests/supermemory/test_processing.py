@@ -91,7 +91,7 @@ def test_what_fails_again_and_again_is_an_error(opened: Open, server: Supermemor
     store = opened(wait=True)
     with pytest.raises(BackendError, match="failed to process 1"):
         store.remember("one")
-    assert "1 memories were not processed by the service, again and again" in store.check().findings
+    assert "1 memory was not processed by the service, again and again" in store.check().findings
     server.conduct.failing = 0
     server.pass_time(200)
     assert opened().count() == 0
@@ -109,7 +109,7 @@ def test_what_vanished_while_others_forgot_things_is_reported_not_brought_back(
     other.forget(ids[0])
     store.remember("three")
     assert {one.record.content for one in opened().iter_records()} == {"two", "three"}
-    assert any("are gone" in finding for finding in store.check().findings)
+    assert any("is gone" in finding for finding in store.check().findings)
 
 
 def test_a_long_text_that_failed_is_damage_for_others(opened: Open, server: SupermemoryServer) -> None:

@@ -357,7 +357,7 @@ class TestToppingUp:
         assert not again.lag().compared
         assert again.lag()
         assert again.recall("tea") == []
-        with pytest.raises(BackendError, match="holds 1 memories"):
+        with pytest.raises(BackendError, match="lacks 1 of"):
             again.repair()
         assert again.repair("remove").removed == 1
         assert not again.lag()

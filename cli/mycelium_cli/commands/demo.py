@@ -88,10 +88,12 @@ def _folder(keep: str | None) -> Iterator[Path]:
             yield Path(name)
         return
     from mycelium_sdk.errors import UsageError
-    from mycelium_sdk.files import ensure_private_folder
+    from mycelium_sdk.files import ensure_private_folder, file_errors
 
-    folder = ensure_private_folder(Path(keep).expanduser().absolute(), kind=UsageError)
-    if any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty", hint="give an empty or a new folder")
+    folder = Path(keep).expanduser().absolute()
+    with file_errors(folder, "read", UsageError):
+        if folder.is_dir() and any(folder.iterdir()):
+            raise UsageError(f"{folder} is not empty", hint="give an empty or a new folder")
+    ensure_private_folder(folder, kind=UsageError)
     yield folder
     to_stderr(f"note: everything is in {folder}; the wallets' passphrase was thrown away")

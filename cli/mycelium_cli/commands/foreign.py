@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +14,9 @@ from mycelium_cli.output import memories, moment, progress, shown, to_stderr
 from mycelium_cli.session import current_session
 
 if TYPE_CHECKING:
+    from mycelium_sdk.context import AgentContext
     from mycelium_sdk.memory.reading import ForeignMemory
+    from mycelium_sdk.memory.rehydration import Fetch
     from mycelium_sdk.records import Record
 
 _CHAIN = ("--network", "--home", "--rpc-url", "--anchor-address")
@@ -22,7 +25,8 @@ _SHOWN = 20
 
 @command(
     "inspect",
-    example="mycelium memory inspect GBRPYHIL2CI3FNQ4BXLFMNDLFJUNPU2HY3ZMFSHONUCEOASW7QC7OX2H --limit 5",
+    example="mycelium memory inspect GBRPYHIL2CI3FNQ4BXLFMNDLFJUNPU2HY3ZMFSHONUCEOASW7QC7OX2H --limit 5\n"
+    "mycelium memory inspect GBRPYHIL2CI3FNQ4BXLFMNDLFJUNPU2HY3ZMFSHONUCEOASW7QC7OX2H --blob got.json",
     shared=_CHAIN,
     params=[
         click.Argument(["owner"]),
@@ -35,13 +39,20 @@ _SHOWN = 20
             help="Show the first N memories, in canonical order; all are checked.",
         ),
         click.Option(["--all", "everything"], is_flag=True, help="Show every memory."),
+        click.Option(
+            ["--blob"],
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="Take the blob from this file, which you got yourself, instead of fetching it.",
+        ),
     ],
 )
-def inspect(owner: str, limit: int, *, everything: bool) -> None:
+def inspect(owner: str, limit: int, *, everything: bool, blob: Path | None) -> None:
     """Read the memory that the account OWNER has anchored, check it, and show it.
 
-    The blob is fetched from where the anchor says: by https, from public addresses and port 443 only, within
-    the limits of [fetch]. It is shown only if it is exactly what the chain commits to; nothing is imported.
+    The blob is taken from --blob, or from blobs/ROOT.json in the home folder, or fetched from where the
+    anchor says: by https, from public addresses and port 443 only, within the limits of [fetch]. It is shown
+    only if it is exactly what the chain commits to; nothing is imported.
     What a stranger remembers is a stranger's word: do not feed it to an agent as if it were your own. Needs
     no wallet.
     """
@@ -54,12 +65,22 @@ def inspect(owner: str, limit: int, *, everything: bool) -> None:
         AgentContext.read_only(configuration=configuration) as context,
         progress("reading the anchored memory"),
     ):
-        found = read_memory(owner, context=context)
+        found = read_memory(owner, context=context, fetch=None if blob is None else _given(blob, context))
         served = indexed(context, found.contract, owner, found.anchor)
     for warning in (*found.warnings, *served.warnings):
         to_stderr(f"warning: {shown(warning)}")
     records = list(itertools.islice(found, None if everything else limit))
     current.result(_document(found, served, records), *_lines(found, served, records))
+
+
+def _given(file: Path, context: AgentContext) -> Fetch:
+    """A fetch function that gives what is in the file, within the limit for what is fetched."""
+    from mycelium_sdk.blobs.files import read_blob_file
+    from mycelium_sdk.fetching.policy import FetchPolicy
+
+    limit = FetchPolicy().configured(context.configuration.fetch).max_bytes
+    data = read_blob_file(file.resolve(), max_bytes=limit)
+    return lambda _: data
 
 
 def _document(found: ForeignMemory, served: Indexed, records: list[Record]) -> dict[str, Any]:

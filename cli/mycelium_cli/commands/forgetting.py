@@ -86,6 +86,7 @@ def _document(one: PublishedVersion) -> dict[str, Any]:
         "uri": one.uri,
         "root": one.root.hex(),
         "network": one.network or None,
+        "contract": one.contract or None,
         "seen": one.seen,
     }
 
@@ -94,9 +95,13 @@ def _published_lines(published: list[PublishedVersion], network: str) -> list[st
     if not published:
         return []
     lines = ["still published:"]
+    networks = {one.network for one in published if one.network} | {network}
+    contracts = {(one.network, one.contract) for one in published if one.network}
     for one in published:
         version = "not anchored" if one.version is None else f"version {one.version}"
-        elsewhere = f" on {one.network}" if one.network not in {"", network} else ""
+        elsewhere = f" on {one.network}" if one.network and len(networks) > 1 else ""
+        if sum(other == one.network for other, _ in contracts) > 1:
+            elsewhere += f" (contract {one.contract})"
         doubt = "" if one.seen else " (cannot be looked into from here; it may hold the text)"
         lines.append(shown(f"  {version}{elsewhere}  {one.uri}{doubt}"))
     return lines

@@ -93,8 +93,9 @@ def run(
             "contract": source.contract, "ledger": ledger, "owners": totals.owners,
             "anchors": totals.anchors, "gaps": totals.gaps, "set_aside": totals.set_aside,
         },
-        f"read up to ledger {ledger}: {totals.anchors:,} anchors of {totals.owners:,} owners,"
-        f" {totals.gaps:,} gaps, {totals.set_aside:,} events set aside",
+        f"read up to ledger {ledger}: {_counted(totals.anchors, 'anchor')} of"
+        f" {_counted(totals.owners, 'owner')}, {_counted(totals.gaps, 'gap')},"
+        f" {_counted(totals.set_aside, 'event')} set aside",
     )  # fmt: skip
 
 
@@ -143,14 +144,18 @@ def repair(*, source: str, database: str | None) -> None:
             "contract": contract, "given": len(anchors), "filled": repaired.filled,
             "unproved": repaired.unproved, "gaps": left,
         },
-        f"filled  {repaired.filled:,} of {len(anchors):,} anchors were missing, and are proved",
+        f"filled  {repaired.filled:,} of {_counted(len(anchors), 'anchor')}: missing before, and proved",
         f"gaps    {left:,} left",
     )  # fmt: skip
     if repaired.unproved:
         to_stderr(
-            f"note: {repaired.unproved:,} anchors were left out: nothing in the database commits to them;"
-            " a longer list may"
+            f"note: left out {_counted(repaired.unproved, 'anchor')}: nothing in the database commits to what"
+            " is left out; a longer list may"
         )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _kept(source: str) -> list[Anchor]:

@@ -13,6 +13,8 @@ from mycelium_cli.session import current_session
 
 if TYPE_CHECKING:
     from mycelium_sdk.backends.base import Hit
+    from mycelium_sdk.memory.agent_memory import AgentMemory
+    from mycelium_sdk.records import Record
 
 _STORE = ("--network", "--wallet", "--backend", "--home")
 _CHAIN = (*_STORE, "--rpc-url", "--anchor-address")
@@ -40,18 +42,27 @@ _TRUST_ANEW = click.Option(
 def remember(text: str, tags: tuple[str, ...], session: str | None) -> None:
     """Remember TEXT, or what comes on stdin if TEXT is `-`.
 
-    Prints the memory's id. A text that is remembered with the same tags already keeps its id. Needs no chain
-    and no passphrase; on the network `local` a missing wallet is made.
+    Prints the memory's id. A text that is remembered with the same tags already keeps its id and its session.
+    Needs no chain and no passphrase; on the network `local` a missing wallet is made.
     """
     from mycelium_cli.stdin import text_argument
     from mycelium_sdk.records import Record
 
     current = current_session()
     content = text_argument(text, "the text")
-    Record.from_input(content, tags)  # refused before a wallet is made for it
+    record = Record.from_input(content, tags)  # refused before a wallet is made for it
     with current.memory(make_wallet=True) as memory, progress("remembering"):
+        new = _is_new(memory, record)
         memory_id = memory.remember(content, tags, session)
-    current.result({"id": memory_id}, f"remembered, id {memory_id}")
+    already = " already" if new is False else ""
+    current.result({"id": memory_id, "new": new}, f"remembered{already}, id {memory_id}")
+
+
+def _is_new(memory: AgentMemory, record: Record) -> bool | None:
+    """Whether the memory is not here yet; None where only a listing of all of them would tell."""
+    chosen = memory.context.configuration.memory
+    asked = chosen.tiered.primary if chosen.backend == "tiered" else chosen.backend
+    return None if asked == "supermemory" else memory.backend.ids_of([record])[0] is None
 
 
 @command(

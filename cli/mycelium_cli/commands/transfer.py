@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mycelium_sdk.backends.base import BaseBackend
     from mycelium_sdk.interchange import Intake
     from mycelium_sdk.memory.importing import Import
+    from mycelium_sdk.stored import StoredRecord
 
 _STORE = ("--network", "--wallet", "--backend", "--home")
 
@@ -213,9 +214,14 @@ def _rewound(head: bytes, rest: BinaryIO) -> BinaryIO:
             help="What to write [default: markdown for a FILE in .md, else jsonl].",
         ),
         click.Option(["--force"], is_flag=True, help="Replace FILE if it exists."),
+        click.Option(
+            ["--genuine"],
+            is_flag=True,
+            help="Leave out what was changed behind the memory's back, where export is refused otherwise.",
+        ),
     ],
 )
-def export(file: str, kind: str | None, *, force: bool) -> None:
+def export(file: str, kind: str | None, *, force: bool, genuine: bool) -> None:
     """Write all memories to FILE, or to stdout (`-`, the default), oldest first.
 
     \b
@@ -228,65 +234,81 @@ def export(file: str, kind: str | None, *, force: bool) -> None:
 
     FILE is complete or not there at all, and only its owner can read it. Needs no chain and no passphrase.
     """
-    from mycelium_sdk.errors import InputError, UsageError
+    from mycelium_sdk.errors import InputError
     from mycelium_sdk.files import create_private, replace_private
     from mycelium_sdk.memory.exporting import require_unchanged
     from mycelium_sdk.memory.own_files import refuse_own_files
 
     current = current_session()
-    to_file = file != "-"
-    if current.given.json and not to_file:
-        raise UsageError("--json needs a FILE, since stdout is the export", hint="leave out one of them")
-    path = Path(file).expanduser()
-    if kind is None:
-        kind = "markdown" if to_file and path.suffix.lower() in _MARKDOWN_SUFFIXES else "jsonl"
-    if to_file:
+    path = None if file == "-" else Path(file).expanduser()
+    kind = _kind_of(path, kind, json=current.given.json, genuine=genuine)
+    if path is not None:
         _require_free(path, force=force)
+    tally = _Tally()
     with current.memory() as memory:
-        if to_file:
+        if path is not None:
             refuse_own_files(path, memory.context, memory.backend)
-        tally = _Tally()
-        chunks = _chunks(memory.backend, kind, tally)
+        chunks = _chunks(memory.backend, kind, tally, genuine=genuine)
         with progress("exporting"):
-            if not require_unchanged(memory.backend, report_progress):
+            if not genuine and not require_unchanged(memory.backend, report_progress):
                 to_stderr("warning: nothing on this machine vouches for the memory; it is exported as it is")
-            if to_file:
+            if path is not None:
                 write = replace_private if force else create_private
                 write(path, chunks, kind=InputError)
-        if not to_file:
+        if path is None:
             with contextlib.closing(chunks):  # also where whoever reads stdout has gone
                 bytes_to_stdout(_shown(chunks, kind))
+    _say_what_is_missing(tally)
+    if path is not None:
+        document = {"path": file, "format": kind, "records": tally.records}
+        current.result(document, f"exported {memories(tally.records)} to {shown(file)} ({kind})")
+
+
+def _kind_of(path: Path | None, kind: str | None, *, json: bool, genuine: bool) -> str:
+    """What to write. Raises UsageError where the options do not go together."""
+    from mycelium_sdk.errors import UsageError
+
+    if json and path is None:
+        raise UsageError("--json needs a FILE, since stdout is the export", hint="leave out one of them")
+    if genuine and kind == "blob":
+        raise UsageError("--genuine does not go with --format blob", hint="use jsonl, which loses nothing")
+    if kind is not None:
+        return kind
+    return "markdown" if path is not None and path.suffix.lower() in _MARKDOWN_SUFFIXES else "jsonl"
+
+
+def _say_what_is_missing(tally: _Tally) -> None:
     if tally.lossy:
         to_stderr(
             f"warning: Markdown cannot keep {memories(tally.lossy)} exactly (white space at the ends, tabs,"
             " control characters); jsonl loses nothing"
         )
-    if to_file:
-        document = {"path": file, "format": kind, "records": tally.records}
-        current.result(document, f"exported {memories(tally.records)} to {shown(file)} ({kind})")
+    if tally.left_out:
+        to_stderr(f"warning: left out {memories(tally.left_out)}, changed behind the memory's back")
 
 
 @dataclass(slots=True)
 class _Tally:
-    """How many records went out (each copy counts), and how many memories were not kept exactly."""
+    """How many records went out (each copy counts), how many memories were not kept exactly, and how many
+    were left out."""
 
     records: int = 0
     lossy: int = 0
+    left_out: int = 0
 
 
-def _chunks(backend: BaseBackend, kind: str, tally: _Tally) -> Generator[bytes]:
+def _chunks(backend: BaseBackend, kind: str, tally: _Tally, *, genuine: bool) -> Generator[bytes]:
     """The export, counted as it goes."""
     from mycelium_sdk import canonical
     from mycelium_sdk.interchange.jsonl import json_line
     from mycelium_sdk.interchange.markdown import bullet, survives
-    from mycelium_sdk.memory.exporting import in_order_of_arrival
 
     if kind == "blob":
         with backend.snapshot() as view:
             tally.records = view.stats.records
             yield from canonical.write_blob(backend.owner, view.fragments())
         return
-    with in_order_of_arrival(backend, report_progress) as everything:
+    with _going_out(backend, tally, genuine=genuine) as everything:
         for stored in everything:
             tally.records += stored.copies
             if kind == "jsonl":
@@ -296,6 +318,18 @@ def _chunks(backend: BaseBackend, kind: str, tally: _Tally) -> Generator[bytes]:
             if not survives(stored.record, written):
                 tally.lossy += 1
             yield written.encode("utf-8")
+
+
+@contextlib.contextmanager
+def _going_out(backend: BaseBackend, tally: _Tally, *, genuine: bool) -> Iterator[Iterable[StoredRecord]]:
+    from mycelium_sdk.memory.exporting import genuine_memories, in_order_of_arrival
+
+    if genuine:
+        found, tally.left_out = genuine_memories(backend)
+        yield found
+        return
+    with in_order_of_arrival(backend, report_progress) as everything:
+        yield everything
 
 
 def _shown(chunks: Iterable[bytes], kind: str) -> Iterator[bytes]:

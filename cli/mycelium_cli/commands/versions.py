@@ -12,6 +12,7 @@ from mycelium_cli.session import current_session
 
 if TYPE_CHECKING:
     from mycelium_sdk.chain.history import AnchorHistory, PastAnchor
+    from mycelium_sdk.memory.past import Purged
     from mycelium_sdk.records import Record
 
 _CHAIN = ("--network", "--wallet", "--backend", "--home", "--rpc-url", "--anchor-address")
@@ -82,7 +83,8 @@ def purge(versions: tuple[int, ...], *, yes: bool) -> None:
     """Remove the published copies of these VERSIONS, or of all but the latest.
 
     Removes blobs and context files from blobs/ in the home folder and from the places that file:// addresses
-    name, each only if it is what it should be. The chain keeps the roots, and copies on servers and in other
+    name, each only if it is what it should be; a file that follows the latest blob (--publish mem.json) and
+    stayed behind gets the latest. The chain keeps the roots, and copies on servers and in other
     people's hands are out of reach. The latest version stays, since loading the memory needs it. Needs no
     passphrase.
     """
@@ -91,17 +93,59 @@ def purge(versions: tuple[int, ...], *, yes: bool) -> None:
     current = current_session()
     what = "all versions but the latest" if not versions else f"version {', '.join(map(str, versions))}"
     if not yes and not confirmed(f"Remove the published copies of {what}?", without_terminal="--yes"):
-        current.result({"purged": []})
+        current.result({"purged": [], "notes": []})
         to_stderr("note: nothing was removed")
         return
     with current.memory() as memory, progress("removing"):
+        found = memory.history()
         gone = memory.purge(versions or None)
+    notes = _what_stays(found, versions)
     current.result(
-        {"purged": [{"version": one.version, "path": one.path} for one in gone]},
-        *(f"removed version {one.version}: {shown(one.path)}" for one in gone),
+        {
+            "purged": [
+                {"version": one.version, "path": one.path, "replaced_by": one.replaced_by} for one in gone
+            ],
+            "notes": notes,
+        },
+        *(_purged_line(one) for one in gone),
     )
+    for note in notes:
+        to_stderr(f"note: {shown(note)}")
     if not gone:
         to_stderr("note: there was nothing to remove")
+
+
+def _purged_line(one: Purged) -> str:
+    if one.replaced_by is None:
+        return f"removed version {one.version}: {shown(one.path)}"
+    return f"replaced version {one.version} by version {one.replaced_by}: {shown(one.path)}"
+
+
+def _what_stays(found: AnchorHistory, versions: tuple[int, ...]) -> list[str]:
+    """Of which versions copies are left though they were to be removed, and why."""
+    latest = found.anchors[0].anchor.version
+    chosen = {one.anchor.version for one in found.anchors if not versions or one.anchor.version in versions}
+    kept = {
+        one.anchor.root: one.anchor.version
+        for one in reversed(found.anchors)
+        if _is_kept(one, chosen, latest)
+    }
+    notes = []
+    for one in found.anchors:
+        version, uri = one.anchor.version, one.anchor.uri_text or ""
+        if version not in chosen or version == latest:
+            continue
+        if one.anchor.root in kept:
+            notes.append(
+                f"version {version} is the same memory as version {kept[one.anchor.root]}, whose copy stays"
+            )
+        elif uri and uri[:5].lower() != "file:":
+            notes.append(f"version {version} is at {uri}, which is out of reach")
+    return notes
+
+
+def _is_kept(past: PastAnchor, chosen: set[int], latest: int) -> bool:
+    return past.anchor.version == latest or past.anchor.version not in chosen
 
 
 def _say_what_is_known(found: AnchorHistory, *, indexed: bool) -> None:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["indexed"]
 
+_LONG_LAG = 300.0
+"""Seconds that an indexer may be behind before it is taken to stand still."""
+
 
 def indexed(context: AgentContext) -> str:
     """Whether the indexer has what the chain has. An unusable one is a warning: there is the chain."""
@@ -26,7 +29,12 @@ def indexed(context: AgentContext) -> str:
     except ChainError as error:
         raise Found(State.WARNING, error.message, error.hint) from error
     if found is not None:
-        return f"the indexer has {standing(found, anchor)}"
+        said = f"the indexer has {standing(found, anchor)}"
+        if anchor is not None and found.past.anchor.version < anchor.version and found.lag > _LONG_LAG:
+            raise Found(
+                State.WARNING, said, "see whether `mycelium indexer run` runs, and reaches its server"
+            )
+        return said
     if anchor is None:
         return "none is anchored"
     raise Found(

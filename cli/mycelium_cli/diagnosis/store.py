@@ -24,6 +24,9 @@ __all__ = ["LEFTOVER", "copied_home", "memory", "memory_file", "state"]
 LEFTOVER = ".doctor-"
 """What the names of this command's temporary folders begin with."""
 
+_REMAKE = "move it away and load the anchored memory: `mycelium memory rehydrate`"
+_PATIENCE_SECONDS = 10.0
+
 
 def memory_file(session: Session, context: AgentContext) -> Path:
     """Where the memory is, or would be. Makes no folder."""
@@ -88,42 +91,58 @@ def _copy_sqlite(source: Path, target: Path) -> None:
 
 
 def memory(session: Session, context: AgentContext | None) -> str:
-    """Whether the memory's file can be read, and how much it holds."""
+    """Whether the configured backend can be used, and how much it holds; each of the two of `tiered`."""
     if context is None:
         raise Found(
             State.WARNING,
             "not checked, nor what is anchored, since there is no usable wallet",
             "see the wallet's fix",
         )
-    if session.configuration.memory.backend not in ("auto", "local"):
-        return f"backend {session.configuration.memory.backend}"
+    from mycelium_sdk.backend_choice import tiered_parts
+
+    chosen = session.configuration.memory.backend
+    names = tiered_parts(context) if chosen == "tiered" else (chosen,)
+    return "; ".join(
+        _local(session, context) if name in {"auto", "local"} else _served(context, name) for name in names
+    )
+
+
+def _local(session: Session, context: AgentContext) -> str:
     path = memory_file(session, context)
     if not path.exists():
         return "none yet; it is made when something is remembered"
     from mycelium_sdk.files import open_private_sqlite
     from mycelium_sdk.memory.agent_memory import AgentMemory
+    from mycelium_sdk.sqlite_errors import explained
 
-    with contextlib.closing(open_private_sqlite(path)) as connection:
-        problem = _quick_check(connection)
+    with (
+        explained(path, remake=_REMAKE),
+        contextlib.closing(open_private_sqlite(path)) as connection,
+    ):
+        problem = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
     if problem != "ok":
-        raise Found(
-            State.FAULT,
-            f"{path} is damaged: {problem}",
-            "move it away and load the anchored memory: `mycelium memory rehydrate`",
-        )
-    with AgentMemory(context) as opened:
+        raise Found(State.FAULT, f"{path} is damaged: {problem}", _REMAKE)
+    with AgentMemory(context, backend="local") as opened:
         records = opened.count()
     return f"{path}, {memories(records)}"
 
 
-def _quick_check(connection: object) -> str:
-    import sqlite3
+def _served(context: AgentContext, name: str) -> str:
+    """Whether a service that keeps memories answers, asked once and not for long."""
+    from mycelium_sdk.backend_choice import open_backend
+    from mycelium_sdk.retry import RetryPolicy
 
-    assert isinstance(connection, sqlite3.Connection)  # noqa: S101 - what the caller opened
-    try:
-        return str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
-    except sqlite3.DatabaseError as error:
-        return str(error)
+    arguments: dict[str, dict[str, object]] = {
+        "supermemory": {"timeout": _PATIENCE_SECONDS, "retry": RetryPolicy(attempts=1)},
+        "postgres": {
+            "connect_timeout": _PATIENCE_SECONDS,
+            "statement_timeout": _PATIENCE_SECONDS,
+            "busy_timeout": _PATIENCE_SECONDS,
+        },
+    }
+    backend, _ = open_backend(name, context, arguments[name])
+    with contextlib.closing(backend):
+        return f"{backend.place}, {memories(backend.count())}"
 
 
 def state(session: Session, context: AgentContext) -> str:

@@ -22,7 +22,7 @@ class Query:
 def checked_count(value: object, name: str) -> int:
     """An int of at least 0; a bool or a float is none."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{name} is a {type(value).__name__} instead of an int")
+        raise InputError(f"{name} is {_kind(value)} instead of an int")
     if value < 0:
         raise InputError(f"{name} is below 0", hint=f"{name} is an int of at least 0")
     return value
@@ -31,7 +31,7 @@ def checked_count(value: object, name: str) -> int:
 def checked_text(value: object, name: str) -> str:
     """A string that is text, i.e. has a UTF-8 encoding."""
     if not isinstance(value, str):
-        raise InputError(f"{name} is a {type(value).__name__} instead of a string")
+        raise InputError(f"{name} is {_kind(value)} instead of a string")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
@@ -65,3 +65,8 @@ def checked_query(query: object, tags: object, session: object) -> Query | None:
     from mycelium_sdk.backends.text import query_terms
 
     return Query(query_terms(text), text, wanted, of)
+
+
+def _kind(value: object) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

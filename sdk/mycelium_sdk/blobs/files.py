@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["FileBlobStore", "context_path", "open_blob_file", "read_blob_file"]
+__all__ = ["FileBlobStore", "context_path", "file_digest", "open_blob_file", "read_blob_file"]
 
 _CHUNK_BYTES = 1 << 20
 
@@ -56,6 +56,18 @@ def open_blob_file(path: Path) -> Iterator[BinaryIO]:
             yield file
     finally:
         os.close(descriptor)
+
+
+def file_digest(path: Path) -> bytes | None:
+    """SHA-256 of the regular file at `path`, read as a stream; None where there is none that can be read."""
+    try:
+        with open_blob_file(path) as file:
+            digest = hashlib.sha256()
+            while chunk := file.read(_CHUNK_BYTES):
+                digest.update(chunk)
+    except (BlobError, OSError):
+        return None
+    return digest.digest()
 
 
 def read_blob_file(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
@@ -108,7 +120,7 @@ class FileBlobStore:
         path = self.path(root)
         if not self._holds(path, root):
             try:
-                replace_private(path, blob)
+                replace_private(path, blob, kind=BlobError)
             except MyceliumError as error:
                 raise BlobError(f"the blob could not be published: {error}", hint=error.hint) from error
             except OSError as error:

@@ -81,7 +81,13 @@ class HttpsPut:
     def _put(self, url: str, blob: bytes) -> None:
         import requests.exceptions
 
-        from mycelium_sdk.timed_http import AnswerTooLarge, new_session, read_answer, time_limit
+        from mycelium_sdk.timed_http import (
+            AnswerTooLarge,
+            is_certificates_fault,
+            new_session,
+            read_answer,
+            time_limit,
+        )
 
         headers = {"Content-Type": "application/json", **self._headers}
         ca_file = self._policy.ca_file
@@ -102,8 +108,14 @@ class HttpsPut:
                 status = answer.status_code
         except AnswerTooLarge:
             status = answer.status_code
-        except (requests.exceptions.RequestException, ValueError):
+        except (requests.exceptions.RequestException, ValueError) as error:
             # Neither said nor chained: it quotes the URL, which may carry a signature.
+            if is_certificates_fault(error):
+                raise PublishFailed(
+                    "the certificate of the server to publish to is not trusted; nothing was anchored",
+                    hint="check put_url; HttpsPut(..., policy=FetchPolicy(ca_file=...)) names other"
+                    " authorities to trust, as `[fetch] ca_file` does where a memory is loaded",
+                ) from None
             raise PublishFailed(
                 "the server to publish to could not be reached; nothing was anchored",
                 hint="check put_url and the connection, then anchor again",

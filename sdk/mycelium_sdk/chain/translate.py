@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import binascii
 import contextlib
-import ssl
 import urllib.parse
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,7 @@ from mycelium_sdk.errors import (
     MyceliumError,
     TransactionFailed,
 )
+from mycelium_sdk.timed_http import is_certificates_fault
 from mycelium_sdk.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -90,7 +90,13 @@ _HINTS = {
 }
 
 _FAILED_HINT = "it took no effect: run the command again, and if it fails again, look at it by its hash"
-_REFUSED_HINT = "nothing was sent: if the call is right, the server may lag; try again, or another RPC server"
+_MISCALLED_HINT = "nothing was sent: check the function's name and the number of its arguments"
+# No such function; another number of arguments.
+_MISCALLED = frozenset({("WASM_VM", "MISSING_VALUE"), ("WASM_VM", "UNEXPECTED_SIZE")})
+_REFUSED_HINT = (
+    "nothing was sent: check the arguments and their types; if they are right, the server may lag: try again,"
+    " or another RPC server"
+)
 
 
 def server_name(url: str) -> str:
@@ -112,7 +118,7 @@ def connection_failed(
     """A request that got no HTTP answer: by what went wrong underneath."""
     server, cause = server_name(url), error.__cause__
     # A certificate is judged before anything is sent. Any other failure of TLS may come after that.
-    if isinstance(cause, requests.exceptions.SSLError) and (not sending or _is_certificates_fault(cause)):
+    if isinstance(cause, requests.exceptions.SSLError) and (not sending or is_certificates_fault(cause)):
         return ChainError(
             f"no secure connection to {server}",
             hint="check the server's certificate, this machine's clock and the address",
@@ -126,20 +132,6 @@ def connection_failed(
             hint="set `[onchain] rpc_url` to an http or https URL",
         )
     return ChainUnavailable(f"{server} cannot be reached")
-
-
-def _is_certificates_fault(error: BaseException) -> bool:
-    """Whether a certificate was refused, anywhere below: each library wraps the error of the one beneath."""
-    waiting: list[object] = [error]
-    seen: set[int] = set()
-    while waiting:
-        found = waiting.pop()
-        if isinstance(found, ssl.SSLCertVerificationError):
-            return True
-        if isinstance(found, BaseException) and id(found) not in seen:
-            seen.add(id(found))
-            waiting += [*found.args, found.__cause__, found.__context__, getattr(found, "reason", None)]
-    return False
 
 
 def may_pass(status: int) -> bool:
@@ -235,7 +227,8 @@ def simulation_refused(failure: HostFailure | None, *, contract_missing: bool) -
     if failure.contract_error is not None:
         return contract_failed(failure.contract_error)
     reason = f"{failure.kind} {failure.code}".rstrip()
-    return ChainError(f"the host refused the call: {reason}", hint=_REFUSED_HINT)
+    hint = _MISCALLED_HINT if (failure.kind, failure.code) in _MISCALLED else _REFUSED_HINT
+    return ChainError(f"the host refused the call: {reason}", hint=hint)
 
 
 def contract_failed(code: int) -> ContractFailed:

@@ -159,7 +159,11 @@ def _vetted(target: Target, policy: FetchPolicy, clock: _Clock) -> list[str]:
     for text in found:
         address = parse_address(text)
         if address is None or not is_allowed(address, policy.networks):
-            raise UntrustedSource("the blob's address leads to a network that is not public")
+            raise UntrustedSource(
+                "the blob's address leads to a network that is not public",
+                hint="if you trust that network, name it in `[fetch] allow_networks`; or get the blob"
+                " yourself and put it into blobs/ of the home folder as ROOT.json",
+            )
     return found
 
 

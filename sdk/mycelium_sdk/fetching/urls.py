@@ -57,7 +57,11 @@ def parse_https(url: str, policy: FetchPolicy) -> Target:
         raise UntrustedSource("the blob's address names no host that can be vetted")
     port = _HTTPS_PORT if port is None else port
     if policy.ports is not None and port not in policy.ports:
-        raise UntrustedSource(f"blobs are not fetched from port {port}")
+        raise UntrustedSource(
+            f"blobs are not fetched from port {port}",
+            hint=f"if you trust that server, add {port} to `[fetch] ports`; or get the blob yourself and"
+            " put it into blobs/ of the home folder as ROOT.json",
+        )
     host = name.strip("[]").rstrip(".").lower()
     authority = name if port == _HTTPS_PORT else f"{name}:{port}"
     request = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

@@ -1,7 +1,8 @@
 """Memories as Markdown: each bullet and each paragraph is one.
 
 Not all of Markdown, only what tells where a memory begins and ends: bullets and numbered items at any depth,
-their continuation lines, paragraphs, headings, rules and fenced code. Emphasis and links stay as written.
+their continuation lines, paragraphs, headings, rules, fenced code and tables. Emphasis and links stay as
+written.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ HEADING = re.compile(r" {0,3}#{1,6}(?: +(.*?))?(?: +#+)? *$")
 _RULE = re.compile(r" {0,3}([-*_])(?: *\1){2,} *$")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+) *$")
 _FENCE = re.compile(r" *(`{3,}|~{3,})")
+_APART = re.compile(r"`{3,}|~{3,}|\|")
+"""What at the beginning of a line is no part of the bullet above: fenced code, a table."""
+
 _TAGS = re.compile(r"\s*<!-- tags: (\[.*\]) -->\s*$")
 
 # A backslash before what would begin something keeps it text; one before a backslash is a backslash.
@@ -101,7 +105,7 @@ class _Reader:
 
     def _begins(self, block: _Block, line: str) -> bool:
         """Whether a line that follows a block without a blank one begins something else."""
-        if HEADING.match(line) or _RULE.match(line):
+        if HEADING.match(line) or _RULE.match(line) or (block.column is not None and _APART.match(line)):
             return True
         item = BULLET.match(line)
         if item is not None:

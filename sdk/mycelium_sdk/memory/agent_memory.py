@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mycelium_sdk import canonical
 from mycelium_sdk.backend_choice import open_backend
 from mycelium_sdk.context import AgentContext
+from mycelium_sdk.errors import BackendError
 from mycelium_sdk.memory.portable import PortableMemory
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class AgentMemory(PortableMemory):
     the named backend.
 
     Safe to use from many threads. Nothing is asked of a chain, and no passphrase is needed, until an
-    operation needs it. Close it, or use it as a context manager.
+    operation needs it. Close it, or use it as a context manager; then it raises `BackendError`.
 
     Raises:
         WalletNotFound, ConfigError: no wallet, or a setting that cannot be used; the hint names the fix.
@@ -67,7 +68,8 @@ class AgentMemory(PortableMemory):
         self._state_store: StateStore | None = None
         self._opened_basis: Basis | None = None
         self._opened_commitment: Commitment | None = None
-        self._backend, self._owns_backend = open_backend(backend, self._ctx, backend_kwargs)
+        self._closed = False
+        self._opened_backend, self._owns_backend = open_backend(backend, self._ctx, backend_kwargs)
 
     # -- remembering and recalling
 
@@ -122,7 +124,7 @@ class AgentMemory(PortableMemory):
         from mycelium_sdk.memory.published import published_with, selected
 
         doomed = {one.fragment.encode("ascii") for one in selected(self._backend, id=id, tag=tag)}
-        return published_with(doomed, self._state.anchors_of(self.owner), self._ctx.home.blobs)
+        return published_with(doomed, self._state.anchors_of(self.owner), self._ctx.home.blobs, self.owner)
 
     # -- the commitment
 
@@ -285,7 +287,7 @@ class AgentMemory(PortableMemory):
     @property
     def backend(self) -> BaseBackend:
         """Where the records live."""
-        return self._backend
+        return self._opened_backend
 
     @property
     def context(self) -> AgentContext:
@@ -304,8 +306,9 @@ class AgentMemory(PortableMemory):
     def close(self) -> None:
         """Release files and connections. Closing twice is harmless."""
         with self._lock:
+            self._closed = True
             if self._owns_backend:
-                self._backend.close()
+                self._opened_backend.close()
             if self._state_store is not None:
                 self._state_store.close()
             if self._owns_context:
@@ -324,9 +327,19 @@ class AgentMemory(PortableMemory):
 
     # -- inside
 
+    def _require_open(self) -> None:
+        if self._closed:
+            raise BackendError("the memory is closed", hint="open it again")
+
+    @property
+    def _backend(self) -> BaseBackend:
+        self._require_open()
+        return self._opened_backend
+
     @property
     def _state(self) -> StateStore:
         with self._lock:
+            self._require_open()
             if self._state_store is None:
                 from mycelium_sdk.state import StateStore
 
@@ -336,6 +349,7 @@ class AgentMemory(PortableMemory):
     @property
     def _basis(self) -> Basis:
         with self._lock:
+            self._require_open()
             if self._opened_basis is None:
                 from mycelium_sdk.memory.basis import Basis
 
@@ -345,6 +359,7 @@ class AgentMemory(PortableMemory):
     @property
     def _commitment(self) -> Commitment:
         with self._lock:
+            self._require_open()
             if self._opened_commitment is None:
                 from mycelium_sdk.memory.commitment import Commitment
 

@@ -32,7 +32,7 @@ from mycelium_sdk.errors import (
 )
 from mycelium_sdk.memory.basis import fulfilled
 from mycelium_sdk.memory.publishing import Publication, Publish, blob_folder, publish_blob
-from mycelium_sdk.memory.standing import Standing
+from mycelium_sdk.memory.standing import OLDER_THAN_ITS_ANCHOR, Standing
 from mycelium_sdk.steps import Step, reached
 
 if TYPE_CHECKING:
@@ -46,12 +46,7 @@ if TYPE_CHECKING:
     from mycelium_sdk.memory.trust import Sighting, TrustedChain
     from mycelium_sdk.state import StateStore
 
-__all__ = ["OLDER_THAN_ITS_ANCHOR", "AnchorWriter", "Anchorer", "Anchoring", "Export"]
-
-OLDER_THAN_ITS_ANCHOR = (
-    "load what was anchored: `mycelium memory rehydrate` (with --on-conflict merge to keep what is only here)"
-)
-"""What to do when the memory's file was lost or an old copy of it was put back."""
+__all__ = ["AnchorWriter", "Anchorer", "Anchoring", "Export"]
 
 
 class AnchorWriter(Protocol):
@@ -299,8 +294,7 @@ class Anchorer:
             canonical.check(exported.blob, self._owner, max_bytes=len(exported.blob))
         except NonCanonical as error:
             raise Tampered(
-                "the memory's rows were changed behind its back: they make no canonical blob",
-                hint="load what is anchored: `mycelium memory rehydrate --on-conflict replace`",
+                "the memory's rows were changed behind its back: they make no canonical blob"
             ) from error
 
     def _refuse_burying(self, seen: Sighting, exported: Export, *, overwrite: bool) -> None:
@@ -320,9 +314,11 @@ class Anchorer:
         if (last.version, last.root) != (anchor.version, anchor.root):
             raise VersionConflict(
                 f"this memory is based on version {last.version}, and the chain is at version"
-                f" {anchor.version}: another machine has anchored",
+                f" {anchor.version}: another machine has anchored, or an older version was loaded here",
                 expected=last.version,
                 actual=anchor.version,
+                hint="bring both together: `mycelium memory sync`; if the older version was loaded on"
+                " purpose, say overwrite (--overwrite)",
             )
         standing = self._basis.standing(
             seen.key, last, root=exported.root, change_counter=exported.change_counter

@@ -20,7 +20,6 @@ from mycelium_sdk.facts import ChainKey, LastAnchor
 from mycelium_sdk.fetching.policy import FetchPolicy
 from mycelium_sdk.locking import exclusive
 from mycelium_sdk.memory.anchoring import (
-    OLDER_THAN_ITS_ANCHOR,
     Anchorer,
     Anchoring,
     Export,
@@ -30,6 +29,7 @@ from mycelium_sdk.memory.context_store import ContextDraft, Rehydration, load_wi
 from mycelium_sdk.memory.own_files import refuse_own_files
 from mycelium_sdk.memory.policy import AnchoringPolicy
 from mycelium_sdk.memory.portability import Portability
+from mycelium_sdk.memory.publishing import require_target
 from mycelium_sdk.memory.rehydration import (
     anchored_blob,
     checked_conflict,
@@ -41,7 +41,7 @@ from mycelium_sdk.memory.rehydration import (
 )
 from mycelium_sdk.memory.standing import Standing
 from mycelium_sdk.memory.trust import TrustedChain
-from mycelium_sdk.memory.verification import Verification, judge, vouched
+from mycelium_sdk.memory.verification import Verification, advice_on, judge, vouched
 from mycelium_sdk.steps import Step, reached
 from mycelium_sdk.verdicts import Verdict
 
@@ -127,6 +127,7 @@ class Commitment:
             publish = self._configured_publish()
         check_anchor_arguments(uri, publish, acl)
         refuse_own_files(publish, self._ctx, self._backend)
+        require_target(publish)
         with self.alone():
             if not wanted():
                 return None
@@ -195,7 +196,7 @@ class Commitment:
         if status is EntryStatus.EXPIRING:
             soon = "the anchor's time to live ends soon; `mycelium memory keep-alive` extends it"
             warnings = (*warnings, soon)
-        advice = OLDER_THAN_ITS_ANCHOR if verdict is Verdict.ROLLBACK else None
+        advice = advice_on(verdict, seen.version, last, root=root, records=records)
         return Verification(verdict, root, records, seen.anchor, warnings, advice, settled)
 
     def _record_seen(
@@ -256,8 +257,7 @@ class Commitment:
                 return Rehydration(anchor.version, records)
             if conflict != "replace" and not integrity:
                 raise Tampered(
-                    "the memory was changed behind its back, or cannot be vouched for; nothing was loaded",
-                    hint="load what is anchored: --on-conflict replace (on_conflict='replace')",
+                    "the memory was changed behind its back, or cannot be vouched for; nothing was loaded"
                 )
             if conflict == "refuse":
                 standing = self._basis.standing(seen.key, last, root=root, change_counter=counter)

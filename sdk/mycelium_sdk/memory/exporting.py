@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from mycelium_sdk.backends.base import BaseBackend, Progress
     from mycelium_sdk.stored import StoredRecord
 
-__all__ = ["in_order_of_arrival", "require_unchanged"]
+__all__ = ["genuine_memories", "in_order_of_arrival", "require_unchanged"]
 
 _REPORTED_EVERY = 5000
+_ASKED_TOGETHER = 200
 
 
 def require_unchanged(backend: BaseBackend, progress: Progress | None = None) -> bool:
@@ -42,6 +43,27 @@ def in_order_of_arrival(
         with backend.snapshot() as view:
             count = scratch.put_leaving(_counted(view.stored(), "sorting", view.stats.records, progress))
         yield _counted(scratch.leaving(), "writing", count, progress)
+
+
+def genuine_memories(backend: BaseBackend) -> tuple[list[StoredRecord], int]:
+    """The memories that are as the store wrote them, oldest first, and how many are not: what can be rescued
+    of a memory that was changed behind the store's back. What was taken out of it is not seen.
+
+    Raises:
+        Tampered: the store cannot even say which memories there are.
+    """
+    with backend.snapshot() as view:
+        ids = [stored.id for stored in view.stored()]
+    found: list[StoredRecord] = []
+    for start in range(0, len(ids), _ASKED_TOGETHER):
+        together = ids[start : start + _ASKED_TOGETHER]
+        try:
+            found += backend.records(together)
+        except Tampered:
+            for one in together:
+                with contextlib.suppress(Tampered):
+                    found += backend.records([one])
+    return sorted(found, key=lambda stored: stored.sequence), len(ids) - len(found)
 
 
 def _counted(

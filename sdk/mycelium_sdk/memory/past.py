@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from mycelium_sdk import canonical
 from mycelium_sdk.blobs.file_uri import is_file_uri, path_from_file_uri
-from mycelium_sdk.blobs.files import context_path, open_blob_file
+from mycelium_sdk.blobs.files import context_path, file_digest, open_blob_file, read_blob_file
 from mycelium_sdk.chain.history import AnchorHistory, PastAnchor, proved_history
 from mycelium_sdk.errors import BlobError, InputError, NotAnchored, Tampered
-from mycelium_sdk.files import file_errors, sync_folder
+from mycelium_sdk.files import file_errors, replace_private, sync_folder
 from mycelium_sdk.memory.context_file import header
-from mycelium_sdk.memory.publishing import blob_folder
+from mycelium_sdk.memory.publishing import blob_folder, latest_copies
 from mycelium_sdk.memory.rehydration import called_fetch, checked_version
 from mycelium_sdk.memory.sources import blob_at_uri
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Difference", "Past", "Purged"]
 
-_CHUNK_BYTES = 1 << 20
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -45,10 +43,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """A published file that was removed: the version it held (None: no anchor points to it), and its path."""
+    """A published file that was removed: the version it held (None: no anchor points to it), and its path.
+
+    `replaced_by`: the version whose blob lies there now, since the file is one that follows the latest.
+    """
 
     version: int | None
     path: str
+    replaced_by: int | None = None
 
 
 class Past:
@@ -127,7 +129,8 @@ class Past:
         """Remove the copies of these versions, and their context files, from this home's `blobs/` and from
         where a `file://` URI says; without `versions`, all but the latest. What is removed is checked to be
         what it should be. What is the latest version on some chain, or is just being anchored, is never
-        removed.
+        removed. A person's file beside a `file://` blob that still is the copy of one of these versions gets
+        the latest version's blob, or is removed where that is not at hand.
 
         Raises InputError for a version that is the latest or not in the history.
         """
@@ -140,12 +143,36 @@ class Past:
             if past.anchor.root in kept:
                 continue  # the same memory was anchored again, or on another chain, and that copy is needed
             for path in dict.fromkeys(self._copies(past)):
-                if _holds(path, past.anchor.root):
+                if file_digest(path) == past.anchor.root:
                     context = context_path(path)
                     if _is_context(context, self._owner):
                         _remove(context)  # first: without its blob nobody would look for it again
                     _remove(path)
                     gone.append(Purged(version, str(path)))
+        doomed = {
+            past.anchor.root: version for version, past in chosen.items() if past.anchor.root not in kept
+        }
+        return gone + self._purge_followers(history, doomed)
+
+    def _purge_followers(self, history: AnchorHistory, doomed: dict[bytes, int]) -> list[Purged]:
+        """Bring the files up to date that followed the latest blob and stayed behind at one of `doomed`."""
+        latest = history.anchors[0]
+        named = [(path, past.anchor.root) for past in history.anchors for path in self._published_files(past)]
+        gone: list[Purged] = []
+        for path in dict.fromkeys(copy for file, root in named for copy in latest_copies(file, root)):
+            version = doomed.get(file_digest(path) or b"")
+            if version is None:
+                continue
+            source = next(
+                (one for one in self._copies(latest) if file_digest(one) == latest.anchor.root), None
+            )
+            if source is None:
+                _remove(path)
+                gone.append(Purged(version, str(path)))
+            else:
+                with file_errors(path, "replace", BlobError):
+                    replace_private(path, read_blob_file(source))
+                gone.append(Purged(version, str(path), latest.anchor.version))
         return gone
 
     def _chosen(self, history: AnchorHistory, versions: Iterable[int] | None) -> dict[int, PastAnchor]:
@@ -170,22 +197,14 @@ class Past:
 
     def _copies(self, past: PastAnchor) -> Iterable[Path]:
         yield blob_folder(self._blobs).path(past.anchor.root)
+        yield from self._published_files(past)
+
+    @staticmethod
+    def _published_files(past: PastAnchor) -> Iterable[Path]:
         uri = past.anchor.uri_text
         if uri and is_file_uri(uri):
             with contextlib.suppress(BlobError):
                 yield path_from_file_uri(uri)
-
-
-def _holds(path: Path, root: bytes) -> bool:
-    """Whether the blob with this root lies there: nothing else is ever removed."""
-    try:
-        with open_blob_file(path) as file:
-            digest = hashlib.sha256()
-            while chunk := file.read(_CHUNK_BYTES):
-                digest.update(chunk)
-    except (BlobError, OSError):
-        return False
-    return digest.digest() == root
 
 
 def _is_context(path: Path, owner: str) -> bool:

@@ -392,7 +392,4 @@ def _unknown_version(version: int, history: AnchorHistory) -> InputError:
 
 
 def _not_vouched() -> Tampered:
-    return Tampered(
-        "the memory was changed behind its back, or cannot be vouched for; nothing was loaded",
-        hint="load what is anchored: --on-conflict replace (on_conflict='replace')",
-    )
+    return Tampered("the memory was changed behind its back, or cannot be vouched for; nothing was loaded")

@@ -1,7 +1,8 @@
 """Which published versions still hold a memory: what forgetting it here does not reach.
 
-Looked into are the blobs in the home folder and the `file://` copies of every anchor that was ever verified
-here. What lies elsewhere, or cannot be read, is named as well, as not looked into.
+Looked into are the blobs in the home folder, the `file://` copies of every anchor that was ever verified
+here, and a person's own files that follow the latest blob. What lies elsewhere, or cannot be read, is named
+as well, as not looked into.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from mycelium_sdk.backends.arguments import checked_text
 from mycelium_sdk.blobs.file_uri import is_file_uri, path_from_file_uri, path_to_file_uri
-from mycelium_sdk.blobs.files import open_blob_file
+from mycelium_sdk.blobs.files import file_digest, open_blob_file
 from mycelium_sdk.errors import BlobError, InputError
+from mycelium_sdk.memory.publishing import latest_copies
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -42,8 +44,8 @@ class PublishedVersion:
 
     `version` is the anchor's, None for a blob that no anchor seen here points to. `uri` is where the copy is:
     the anchor's address, else the file's. `root`: the 32 bytes it is known by. `network`: the passphrase of
-    the anchor's network, '' where there is no anchor. `seen`: the text was found in it; if not, nobody could
-    look into it from here.
+    the anchor's network, '' where there is no anchor, and `contract` its contract. `seen`: the text was found
+    in it; if not, nobody could look into it from here.
     """
 
     version: int | None
@@ -51,6 +53,7 @@ class PublishedVersion:
     root: bytes
     network: str
     seen: bool
+    contract: str = ""
 
 
 def selected(
@@ -76,11 +79,12 @@ def published_with(
     fragments: Collection[bytes],
     anchors: Iterable[tuple[str, KnownAnchor]],
     blobs: Path,
+    owner: str,
 ) -> list[PublishedVersion]:
     """The published versions that hold one of the records with these fragments, or may: the newest first.
 
-    `anchors`: (network passphrase, anchor). `blobs`: the home folder's blobs. Each file is read once, as a
-    stream.
+    `anchors`: (network passphrase, anchor), all of `owner`. `blobs`: the home folder's blobs. Each file is
+    read as a stream.
     """
     if not fragments:
         return []
@@ -92,8 +96,9 @@ def published_with(
             answers[path] = _holds(path, wanted)
         return answers[path]
 
-    found: dict[tuple[str, bytes, str], PublishedVersion] = {}
-    for network, anchor in anchors:
+    found: dict[tuple[str, str, bytes, str], PublishedVersion] = {}
+    known = list(anchors)
+    for network, anchor in known:
         own = blobs / f"{anchor.root.hex()}.json"
         named = _file_of(anchor.uri)
         # Copies of one version are the same bytes, so that the first that can be read tells of all.
@@ -101,14 +106,43 @@ def published_with(
         gone = not anchor.uri or (named is not None and named.parent == blobs and not named.exists())
         if answer or (answer is None and not gone):
             uri = anchor.uri or path_to_file_uri(own)
-            version = PublishedVersion(anchor.version, uri, anchor.root, network, seen=answer is True)
-            found[network, anchor.root, uri] = version
+            version = PublishedVersion(
+                anchor.version, uri, anchor.root, network, seen=answer is True, contract=anchor.contract
+            )
+            found[network, anchor.contract, anchor.root, uri] = version
     anchored = {version.root for version in found.values()}
     for path, root in _own_blobs(blobs):
         if root not in anchored and holds(path):
             uri = path_to_file_uri(path)
-            found["", root, uri] = PublishedVersion(None, uri, root, "", seen=True)
-    return sorted(found.values(), key=lambda one: (-(one.version or 0), one.network, one.uri))
+            found["", "", root, uri] = PublishedVersion(None, uri, root, "", seen=True)
+    for path in _followers(anchor for _, anchor in known):
+        copied = file_digest(path) if _begins_as_of(path, owner) and holds(path) else None
+        if copied is not None:
+            which = next((one for one in known if one[1].root == copied), None)
+            uri = path_to_file_uri(path)
+            number, network, contract = (
+                (None, "", "") if which is None else (which[1].version, which[0], which[1].contract)
+            )
+            found[network, contract, copied, uri] = PublishedVersion(
+                number, uri, copied, network, seen=True, contract=contract
+            )
+    return sorted(found.values(), key=lambda one: (-(one.version or 0), one.network, one.contract, one.uri))
+
+
+def _followers(anchors: Iterable[KnownAnchor]) -> Iterable[Path]:
+    """Where a person's own file may follow the latest blob: beside what was published under its name."""
+    named = ((_file_of(anchor.uri), anchor.root) for anchor in anchors)
+    return dict.fromkeys(copy for path, root in named if path for copy in latest_copies(path, root))
+
+
+def _begins_as_of(path: Path, owner: str) -> bool:
+    """Whether what lies there begins like a blob of this owner."""
+    beginning = b'%b%b"' % (_HEADER, owner.encode("ascii"))
+    try:
+        with open_blob_file(path) as file:
+            return file.read(len(beginning)) == beginning
+    except (BlobError, OSError):
+        return False
 
 
 def _own_blobs(blobs: Path) -> Iterator[tuple[Path, bytes]]:

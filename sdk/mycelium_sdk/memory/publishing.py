@@ -3,6 +3,7 @@ anchored."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -23,7 +24,18 @@ if TYPE_CHECKING:
     from mycelium_sdk.memory.context_file import Sign
     from mycelium_sdk.memory.context_store import ContextDraft
 
-__all__ = ["Publication", "Publish", "PublishingWarning", "blob_folder", "named_path", "publish_blob"]
+__all__ = [
+    "Publication",
+    "Publish",
+    "PublishingWarning",
+    "blob_folder",
+    "latest_copies",
+    "named_path",
+    "publish_blob",
+    "require_target",
+]
+
+_DIGITS = 16  # of the root, in the name of a blob beside a file that a person named
 
 Publish = Callable[[bytes], str] | str | os.PathLike[str]
 """A function that stores a blob and returns its URI, or a folder, a file or a `file://` URI."""
@@ -69,6 +81,17 @@ class Publication:
             )
 
 
+def latest_copies(file: Path, root: bytes) -> list[Path]:
+    """Where the person's file may lie that follows the latest blob, if the blob `file` with this root was
+    published beside one. See `_publish_path`, which names it."""
+    middle = f".{root.hex()[:_DIGITS]}"
+    stem = file.stem.removesuffix(middle)
+    if not stem or stem == file.stem:
+        return []
+    named = file.with_name(stem + file.suffix)
+    return [named, file.with_name(stem)] if file.suffix == ".json" else [named]
+
+
 def blob_folder(folder: Path) -> FileBlobStore:
     """The home folder's own store, where every anchored blob is found by its root."""
     return FileBlobStore(folder)
@@ -86,7 +109,8 @@ def publish_blob(
 
     Raises:
         InputError: `publish` is of no known form.
-        PublishFailed: the blob could not be stored, or the function raised (its exception is the cause).
+        PublishFailed: the blob could not be stored, or the function raised (its exception is the cause; a
+            BlobError of its own passes as it is).
     """
     own = blob_folder(blobs).path(root)
     if publish is None:
@@ -118,9 +142,29 @@ def named_path(publish: Publish | None) -> Path | None:
     if "://" in text:
         raise InputError(
             "only folders, files and file:// URIs can be published to by name",
-            hint="upload the blob and give its address as the URI, or pass publish= a function that does",
+            hint="upload the blob and give its address with --uri (uri=), or pass a function as publish=",
         )
     return _expanded(text)
+
+
+def require_target(publish: Publish | None) -> None:
+    """Refuse a folder that is not there, or a file in one, before anything is made for it or sent.
+
+    Raises InputError if `publish` is of no known form, PublishFailed if there is no such folder.
+    """
+    path = named_path(publish)
+    if path is None:
+        return
+    with file_errors(path, "publish to", PublishFailed):
+        if _path_text(publish).endswith(("/", os.sep)):
+            if not path.is_dir():
+                raise _no_folder(path)
+        elif not path.absolute().parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+def _no_folder(path: Path) -> PublishFailed:
+    return PublishFailed(f"the folder {path} does not exist", hint="make it, or publish elsewhere")
 
 
 def _path_text(publish: object) -> str:
@@ -143,13 +187,13 @@ def _publish_path(blob: bytes, root: bytes, path: Path, *, as_folder: bool) -> P
         is_folder = stat.S_ISDIR(path.stat().st_mode) if path.exists() else False
     if as_folder or is_folder:
         if not is_folder:
-            raise PublishFailed(f"the folder {path} does not exist", hint="make it, or publish elsewhere")
+            raise _no_folder(path)
         store = FileBlobStore(path.absolute())
         return Publication(store.put(blob, root), store.path(root))
     _require_own_blob(path, blob)
     suffix = path.suffix or ".json"
     prefix = f"{path.stem if path.suffix else path.name}."
-    store = FileBlobStore(path.absolute().parent, prefix=prefix, suffix=suffix, digits=16)
+    store = FileBlobStore(path.absolute().parent, prefix=prefix, suffix=suffix, digits=_DIGITS)
     return Publication(store.put(blob, root), store.path(root), latest=path.absolute())
 
 
@@ -173,6 +217,8 @@ def _require_own_blob(path: Path, blob: bytes) -> None:
 def _published_by(publish: Callable[[bytes], str], blob: bytes) -> str:
     try:
         uri = publish(blob)
+    except BlobError:  # it says already what is wrong with publishing, as `HttpsPut` does
+        raise
     except Exception as error:  # a caller's function may raise anything; it becomes the cause
         raise PublishFailed(
             f"the publish function failed ({type(error).__name__}); nothing was anchored",

@@ -8,6 +8,7 @@ make it true, or harmless in a prompt.
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,9 @@ from mycelium_sdk import canonical
 from mycelium_sdk.assembly import AnchorDesk
 from mycelium_sdk.chain.base import EntryStatus
 from mycelium_sdk.context import AgentContext
-from mycelium_sdk.errors import NotAnchored, WrongOwner
+from mycelium_sdk.errors import BlobError, NotAnchored, VerificationError, WrongOwner
 from mycelium_sdk.fetching.policy import FetchPolicy
+from mycelium_sdk.memory.publishing import blob_folder
 from mycelium_sdk.memory.rehydration import called_fetch, refuse_root
 from mycelium_sdk.memory.sources import blob_at_uri
 from mycelium_sdk.memory.trust import TrustedChain
@@ -80,14 +82,15 @@ def read_memory(
     policy: FetchPolicy | None = None,
     fetch: Fetch | None = None,
 ) -> ForeignMemory:
-    """The memory that the account `owner` (G...) has anchored, fetched from where its anchor says.
+    """The memory that the account `owner` (G...) has anchored: from `blobs/` of the home folder, if somebody
+    put a file with its root there, else fetched from where its anchor says.
 
     `context`: whose network and home folder to use (default: a read-only one for `network`). `policy`: the
     limits of fetching (default: strict, with what `[fetch]` of the configuration says). `fetch`: a function
-    `uri -> bytes` instead of the fetcher; what it gives is checked like everything else. What was seen is
-    remembered in the home folder, so that an older anchor is noticed the next time.
+    `uri -> bytes` instead of `blobs/` and the fetcher; what it gives is checked like everything else. What
+    was seen is remembered in the home folder, so that an older anchor is noticed the next time.
 
-    Raises (nothing is returned unless everything fits):
+    Raises (nothing is returned unless everything fits; hints about the blob name its version, root and URI):
         InputError: `owner` is no account's address.
         NotAnchored: it has never anchored on this network and contract.
         UntrustedSource: the blob lies where nothing is fetched from: a file, a private network.
@@ -117,9 +120,19 @@ def _read(
         seen = trusted.look()
         anchor = seen.anchor
         if anchor is None:
-            raise NotAnchored("this account has never anchored a memory on this network and contract")
-        blob = _blob(seen, anchor, policy, fetch, state)
-        records = _checked(blob, owner)
+            raise NotAnchored(
+                "this account has never anchored a memory on this network and contract",
+                hint="check the account, network and anchor_address (on `local` chain_file as well), or ask"
+                " the owner where they anchor",
+            )
+        try:
+            # Only this user writes to blobs/, and only what hashes to the root is taken from there.
+            stored = blob_folder(context.home.blobs).find(anchor.root) if fetch is None else None
+            blob = _blob(seen, anchor, policy, fetch, state) if stored is None else stored
+            records = _checked(blob, owner)
+        except (BlobError, VerificationError) as error:
+            error.hint = f"{(error.hint or 'get the blob from another copy').rstrip('.')}. {_wanted(anchor)}"
+            raise
     warnings: tuple[str, ...] = ()
     if desk.entry_state(owner).status is EntryStatus.ARCHIVED:
         warnings = ("the anchor is archived: it cannot have been replaced without being restored first",)
@@ -146,6 +159,13 @@ def _blob(
     if digest != anchor.root:
         refuse_root(digest, seen, anchor, state)
     return blob
+
+
+def _wanted(anchor: Anchor) -> str:
+    """What is looked for, so that it can be got by hand. The URI is a stranger's text: quoted and escaped."""
+    uri = anchor.uri_text
+    address = "no usable URI" if not uri else f"URI {json.dumps(uri)}"
+    return f"What is anchored: version {anchor.version}, root {anchor.root.hex()}, {address}"
 
 
 def _checked(blob: bytes, owner: str) -> int:

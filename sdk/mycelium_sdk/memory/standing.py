@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mycelium_sdk.state import LastAnchor
 
-__all__ = ["Standing", "standing_of"]
+__all__ = ["OLDER_THAN_ITS_ANCHOR", "Standing", "standing_of"]
+
+
+OLDER_THAN_ITS_ANCHOR = (
+    "load what was anchored: `mycelium memory rehydrate` (with --on-conflict merge to keep what is only here)"
+)
+"""What to do when the memory's file was lost or an old copy of it was put back."""
 
 
 class Standing(enum.Enum):

@@ -101,8 +101,10 @@ class TrustedChain:
         known = self._state.known(passphrase, contract, self._owner)
         # The ledger is read before the anchor, so that the anchor is at least as new as the ledger says.
         identity = self._source.identity()
-        anchor = self._source.get_anchor(self._owner)
         key = ChainKey(passphrase, contract, self._owner, identity.chain_id or "")
+        # Before the contract is asked for: on a chain that was made anew it is not there.
+        self._require_known_chain(key, known)
+        anchor = self._source.get_anchor(self._owner)
         seen = Sighting(key, anchor, identity.latest_ledger, identity.close_time)
         self._check(seen, known)
         self._hear_witnesses(seen)
@@ -133,12 +135,14 @@ class TrustedChain:
         written = None if seen.anchor is None else source.entry_state(self._owner).last_modified
         return Statement(name, seen.key.chain_id, seen.anchor, written, seen.ledger, seen.close_time)
 
+    def _require_known_chain(self, key: ChainKey, known: Mapping[str, Mark]) -> None:
+        if known and key.chain_id not in known:
+            self._state.keep_evidence(key, "CHAIN_RESET", None, None)
+            raise ChainReset("this network is another chain than the one this memory was anchored on")
+
     def _check(self, seen: Sighting, known: Mapping[str, Mark]) -> None:
         mark = known.get(seen.key.chain_id)
         if mark is None:
-            if known:
-                self._state.keep_evidence(seen.key, "CHAIN_RESET", seen.mark, None)
-                raise ChainReset("this network is another chain than the one this memory was anchored on")
             return
         if seen.ledger < mark.ledger:
             self._refuse_earlier_ledger(seen, mark)

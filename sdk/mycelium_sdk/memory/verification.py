@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mycelium_sdk.backends.integrity import Integrity
-from mycelium_sdk.memory.standing import Standing
+from mycelium_sdk.memory.standing import OLDER_THAN_ITS_ANCHOR, Standing
 from mycelium_sdk.verdicts import Verdict, describe, next_step
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mycelium_sdk.chain.anchors import Anchor
     from mycelium_sdk.state import LastAnchor
 
-__all__ = ["Verification", "judge"]
+__all__ = ["Verification", "advice_on", "judge", "vouched"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +104,22 @@ def vouched(verdict: Verdict, integrity: IntegrityReport) -> Verdict:
     if integrity.state is Integrity.UNKNOWN and verdict in {Verdict.AHEAD, Verdict.ROLLBACK}:
         return Verdict.DIVERGED
     return verdict
+
+
+def advice_on(
+    verdict: Verdict, version: int, last: LastAnchor | None, *, root: bytes, records: int
+) -> str | None:
+    """What to do, where more is known than the verdict says; `version` is the chain's."""
+    if verdict is Verdict.ROLLBACK:
+        return OLDER_THAN_ITS_ANCHOR
+    if verdict is not Verdict.DIVERGED:
+        return None
+    if last is None and not records:
+        return "This memory is empty. Load what is anchored: `mycelium memory rehydrate`."
+    if last is not None and last.root == root and last.version < version:
+        return (
+            f"This memory is exactly version {last.version}, and the chain is at version {version}. Load"
+            " that: `mycelium memory rehydrate`. If the older one was loaded on purpose,"
+            " `mycelium memory anchor --overwrite` anchors it on top."
+        )
+    return None

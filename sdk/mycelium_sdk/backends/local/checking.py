@@ -75,10 +75,12 @@ class Checking:
             return IntegrityReport(Integrity.UNKNOWN, 0, tuple(self._found))
         found = list(self._found)
         if self._altered > _MOST_NAMED:
-            found.append(f"{self._altered - _MOST_NAMED} more memories were changed")
+            more = self._altered - _MOST_NAMED
+            found.append("1 more memory was changed" if more == 1 else f"{more} more memories were changed")
         if not found and (self._total, self._records) != (self._head.total, self._head.records):
             missing = self._head.records - self._records
-            found.append(f"{missing} memories are missing" if missing > 0 else "memories were put in or back")
+            lost = "1 memory is missing" if missing == 1 else f"{missing} memories are missing"
+            found.append(lost if missing > 0 else "memories were put in or back")
         if not found and not self._in_order:
             found.append("the memories do not stand in their order")
         state = Integrity.BROKEN if found else Integrity.KEPT

@@ -47,14 +47,16 @@ class Sealer:
         """
         begin, number_of = self._begin, int.from_bytes
         macs, shares = [], []
+        last, when = None, "None"
         for number, key, identity, copies, session, time, fragment in rows:
-            when = None if time is None else float(time)
+            if time != last or not time:  # what is remembered together has one time; 0.0 equals -0.0
+                last, when = time, "None" if time is None else repr(float(time))
             # The lengths in the first line say where each part ends, so no two rows give the same bytes.
             if identity is None and session is None:
-                message = f"{number} {copies} {when!r} {len(key)} -1 -1\n{fragment}".encode() + key
+                message = f"{number} {copies} {when} {len(key)} -1 -1\n{fragment}".encode() + key
             else:
                 message = (
-                    f"{number} {copies} {when!r} {len(key)} {-1 if identity is None else len(identity)}"
+                    f"{number} {copies} {when} {len(key)} {-1 if identity is None else len(identity)}"
                     f" {-1 if session is None else len(session)}\n{session or ''}{fragment}"
                 ).encode() + key
                 if identity is not None:

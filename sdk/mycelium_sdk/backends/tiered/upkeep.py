@@ -98,8 +98,7 @@ class Upkeep:
             adopted = 0
             if unknown and extra == "refuse":
                 raise BackendError(
-                    f"the secondary holds {len(unknown)} memories that the primary does not have; nothing was"
-                    " changed",
+                    f"the primary lacks {len(unknown)} of the secondary's memories; nothing was changed",
                     hint="repair(extra='adopt') takes them into the primary, extra='remove' drops them",
                 )
             if unknown and extra == "adopt":
