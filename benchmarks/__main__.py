@@ -18,6 +18,8 @@ BENCHMARKS = (
     "supermemory",
     "localnet",
     "indexer",
+    "indexer_api",
+    "indexer_client",
 )
 
 

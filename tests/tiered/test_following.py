@@ -6,7 +6,7 @@ import itertools
 import os
 import signal
 import threading
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,17 +14,16 @@ from mycelium_sdk import canonical
 from mycelium_sdk.backends.base import Addition
 from mycelium_sdk.backends.local import LocalVectorBackend
 from mycelium_sdk.backends.tiered import TieredBackend, upkeep
-from mycelium_sdk.errors import BackendError, InputError, NonCanonical, StoreLocked
+from mycelium_sdk.errors import InputError, NonCanonical, StoreLocked
 from mycelium_sdk.records import Record
 from tests.backends.minimal import ListBackend
 from tests.backends.test_conformance import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from mycelium_sdk.backends.base import BaseBackend, Snapshot
+    from mycelium_sdk.backends.base import BaseBackend
     from tests.tiered.conftest import Shaky
 
 
@@ -300,162 +299,3 @@ def test_after_a_kill_the_secondary_still_follows(tmp_path: Path, acknowledged: 
         assert not store.catch_up()
         assert store.secondary.root() == store.primary.root()
         assert store.count() >= written - (written + 2) // 3
-
-
-class TestToppingUp:
-    def test_what_only_the_secondary_holds_comes_after_the_own(
-        self, tier: Callable[..., TieredBackend], shaky: Shaky
-    ) -> None:
-        store = tier()
-        store.remember("tea with milk")
-        theirs = shaky.remember("tea without milk", ["t"])
-        hits = store.recall("tea milk", k=5)
-        assert [hit["content"] for hit in hits] == ["tea with milk", "tea without milk"]
-        assert hits[0]["score"] >= hits[1]["score"] > 0
-        assert [hit["content"] for hit in store.recall("tea milk", k=1)] == ["tea with milk"]
-        assert [hit["content"] for hit in store.recall("tea milk", tags=["t"])] == ["tea without milk"]
-        assert store.count() == 1
-        assert store.export_blob() == canonical.encode(OWNER, [Record("tea with milk")])
-        assert store.forget(hits[1]["id"]) == 1
-        assert shaky.records([theirs]) == []
-
-    def test_a_new_primary_recalls_what_the_secondary_holds(
-        self, tier: Callable[..., TieredBackend], shaky: Shaky
-    ) -> None:
-        shaky.remember_many(["tea with milk", "coffee"])
-        assert [hit["content"] for hit in tier().recall("tea")] == ["tea with milk"]
-
-    def test_what_the_primary_forgot_does_not_come_back(
-        self, tier: Callable[..., TieredBackend], shaky: Shaky
-    ) -> None:
-        store = tier()
-        one = store.remember("tea with milk")
-        store.remember("tea without milk")
-        shaky.down = True
-        store.forget(one)
-        shaky.down = False
-        store._queue.retry_now()  # the secondary may be asked, and has not followed
-        assert [hit["content"] for hit in store.recall("tea milk")] == ["tea without milk"]
-        shaky.down = True
-        store.clear()
-        shaky.down = False
-        store._queue.retry_now()
-        assert store.recall("tea milk") == []
-
-    def test_nothing_is_topped_up_after_the_queue_was_lost(
-        self, tier: Callable[..., TieredBackend], shaky: Shaky, tmp_path: Path
-    ) -> None:
-        store = tier()
-        one = store.remember("tea with milk")
-        shaky.down = True
-        store.forget(one)
-        store.close()
-        for file in tmp_path.glob("queue.db*"):
-            file.unlink()
-        shaky.down = False
-        again = tier()
-        assert not again.lag().compared
-        assert again.lag()
-        assert again.recall("tea") == []
-        with pytest.raises(BackendError, match="lacks 1 of"):
-            again.repair()
-        assert again.repair("remove").removed == 1
-        assert not again.lag()
-        assert _texts(shaky) == []
-
-
-class TestRepair:
-    def test_equal_ones_are_left_alone(self, tier: Callable[..., TieredBackend], shaky: Shaky) -> None:
-        store = tier()
-        store.remember("one")
-        calls = len(shaky.calls)
-        assert store.repair().equal
-        assert len(shaky.calls) == calls
-
-    def test_what_was_lost_or_changed_is_made_good(
-        self, tier: Callable[..., TieredBackend], shaky: Shaky
-    ) -> None:
-        store = tier()
-        store.remember_many(["one", "two", "three"])
-        shaky.forget(shaky.all_records()[0].id)
-        shaky.remember("from elsewhere", session="s")
-        with pytest.raises(BackendError, match="extra="):
-            store.repair()
-        repaired = store.repair("adopt")
-        assert (repaired.added, repaired.removed, repaired.adopted, repaired.equal) == (1, 0, 1, True)
-        assert _texts(store) == _texts(shaky) == ["from elsewhere", "one", "three", "two"]
-        assert store.all_records()[0].session == "s"
-
-    def test_copies_are_compared_too(self, tier: Callable[..., TieredBackend], shaky: Shaky) -> None:
-        store = tier()
-        store.remember("one")
-        blob = canonical.encode(OWNER, [Record("one"), Record("one")])
-        shaky.import_blob(blob)
-        assert store.repair().equal
-        assert shaky.count() == 1
-        store.import_blob(blob)
-        shaky.clear()
-        shaky.remember("one")
-        assert store.repair().equal
-        assert shaky.count() == 2
-
-    def test_a_local_secondary_is_repaired_from_another_process(self, tmp_path: Path) -> None:
-        def opened() -> TieredBackend:
-            first, second = (LocalVectorBackend(OWNER, tmp_path / f"{name}.db") for name in "ab")
-            return TieredBackend(first, second, queue=tmp_path / "queue.db")
-
-        with opened() as store:
-            store.remember_many(str(number) for number in range(500))
-        for file in tmp_path.glob("b.db*"):
-            file.unlink()
-        with opened() as store:
-            repaired = store.repair()
-            assert (repaired.added, repaired.equal) == (500, True)
-            assert store.secondary.root() == store.primary.root()
-
-
-def test_an_unknown_word_removes_nothing(tier: Callable[..., TieredBackend], shaky: Shaky) -> None:
-    store = tier()
-    shaky.remember("only there")
-    with pytest.raises(InputError, match="refuse, adopt, remove"):
-        store.repair("merge")  # type: ignore[arg-type]
-    assert _texts(shaky) == ["only there"]
-
-
-def test_an_import_is_followed_with_the_contexts_of_its_own_records(
-    tier: Callable[..., TieredBackend], shaky: Shaky, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Others write while it is brought to the secondary."""
-    store = tier()
-    shaky.down = True
-    store.remember("b", session="of b")
-    store.import_blob(canonical.encode(OWNER, [Record("b"), Record("c"), Record("c")]))
-    shaky.down = False
-    snapshot, looked = store.primary.snapshot, []
-
-    def looking() -> AbstractContextManager[Snapshot]:
-        looked.append(1)
-        if len(looked) == 3:  # after all were compared, and one was looked at for the import
-            store.primary.remember("a", session="of a")
-        return snapshot()
-
-    monkeypatch.setattr(store.primary, "snapshot", looking)
-    store.catch_up()
-    assert {one.record.content: one.session for one in shaky.iter_records()}["b"] == "of b"
-    assert not store.lag().refused
-
-
-def test_a_queue_that_cannot_be_written_does_not_stop_recall(
-    tier: Callable[..., TieredBackend], shaky: Shaky, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = tier()
-    store.remember("tea")
-    shaky.down = True
-
-    def full() -> NoReturn:
-        raise BackendError("the disk is full")
-
-    monkeypatch.setattr(store._queue._database, "writing", full)
-    assert [hit["content"] for hit in store.recall("tea")] == ["tea"]
-    with pytest.raises(BackendError, match="full"):
-        store.remember("more")
