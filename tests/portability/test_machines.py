@@ -53,9 +53,11 @@ class Machines(RuleBasedStateMachine):
 
     @rule(name=MACHINES, text=TEXTS)
     def remember(self, name: str, text: str) -> None:
+        held = texts(self.memories[name])
         self.memories[name].remember(text)
         self.ever.add(text)
-        self.remembered.add(text)
+        if text not in held:  # remembering what is held changes nothing: a forget elsewhere reaches it
+            self.remembered.add(text)
 
     @rule(name=MACHINES, text=TEXTS)
     def forget(self, name: str, text: str) -> None:

@@ -248,5 +248,5 @@ def test_a_name_that_rebinds_between_look_and_connection(
     strict = dataclasses.replace(hurried, allow_networks=(), resolver=lambda *_: next(answers))
     for _ in range(2):
         with pytest.raises(UntrustedSource):
-            read_memory(author.owner, context=author.context, policy=strict)
+            read_memory(author.owner, context=world.context("reader"), policy=strict)
     assert server.visits == 0

@@ -103,6 +103,20 @@ def test_a_remember_wins_over_a_forget(machine: Callable[[str], AgentMemory], fi
     assert texts(forgetful) == texts(insistent) == {"tea"}
 
 
+def test_remembering_again_what_is_held_is_no_write(machine: Callable[[str], AgentMemory]) -> None:
+    """So that nothing of it can win over a forget elsewhere."""
+    a, b = machine("a"), machine("b")
+    number = a.remember("tea")
+    a.sync()
+    b.sync()
+    a.forget(number)
+    b.remember("tea")
+    assert not b.is_dirty
+    for memory in (a, b, a):
+        memory.sync()
+    assert texts(a) == texts(b) == set()
+
+
 def _wait_for_the_clock(memory: AgentMemory) -> None:
     """Until a memory's time is later than the anchor's, which is in whole seconds."""
     import time

@@ -36,10 +36,11 @@ class PortableMemory(abc.ABC):
 
         For several machines with one wallet. What another machine anchored is fetched, verified and merged:
         what either side forgot since both last agreed is forgotten, what either side remembered is kept, and
-        of a forget and a remember of the same memory the remember wins. That the other side remembered again
-        what it had forgotten is told by the times in its context file: without that file, or where its clock
-        is behind, a forget here counts. If another machine anchors at the same moment it begins again, after
-        a pause. Once every machine has synced without a write in between, all hold the same.
+        of a forget and a remember of the same memory the remember wins (remembering again what is still held
+        is no write). That the other side remembered again what it had forgotten is told by the times in its
+        context file: without that file, or where its clock is behind, a forget here counts. If another
+        machine anchors at the same moment it begins again, after a pause. Once every machine has synced
+        without a write in between, all hold the same.
 
         `fetch` as for `rehydrate`, `publish` as for `anchor`. Raises as those two do, with nothing lost;
         `VersionConflict` if others are quicker again and again.
