@@ -117,6 +117,12 @@ def test_versions_that_are_none(memory: AgentMemory, version: int) -> None:
         memory.purge([version])
 
 
+def test_a_version_that_is_not_anchored_yet_is_not_called_forgotten(memory: AgentMemory) -> None:
+    with pytest.raises(InputError, match="version 9 is not anchored: the latest is 3") as refused:
+        memory.diff(1, 9)
+    assert "history" in (refused.value.hint or "")
+
+
 def test_what_changed(memory: AgentMemory) -> None:
     difference = memory.diff(1, 3)
     assert [one.content for one in difference.added] == ["three", "two"]

@@ -383,12 +383,13 @@ def _noted(anchored: Iterable[tuple[str, Record]], local: Iterable[StoredRecord]
 
 def _unknown_version(version: int, history: AnchorHistory) -> InputError:
     oldest, newest = history.anchors[-1].anchor.version, history.anchors[0].anchor.version
-    return InputError(
-        f"version {version} is not in the history that is known here: {oldest} to {newest}",
-        hint="; ".join(
-            ["older events may have been dropped by the RPC server; an indexer keeps them", *history.notes]
-        ),
-    )
+    if version > newest:
+        problem = f"version {version} is not anchored: the latest is {newest}"
+        hint = "`mycelium memory history` lists them"
+    else:
+        problem = f"version {version} is not in the history that is known here: {oldest} to {newest}"
+        hint = "older events may have been dropped by the RPC server; an indexer keeps them"
+    return InputError(problem, hint="; ".join([hint, *history.notes]))
 
 
 def _not_vouched() -> Tampered:
