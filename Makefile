@@ -61,9 +61,9 @@ fix: $(INSTALLED) ## format and mend what can be mended by machine
 	cd localnet && cargo fmt
 
 soak: $(INSTALLED) ## ten thousand kills instead of two hundred, long runs of the state machines (an hour)
-	CRASH_ROUNDS=10000 $(BIN)/python -m pytest --timeout 0 tests/crashes/test_kills.py
-	MACHINE_EXAMPLES=2000 $(BIN)/python -m pytest --timeout 0 tests/crashes/test_machine.py
-	MACHINE_RUNS=500 $(BIN)/python -m pytest --timeout 0 tests/portability/test_machines.py
+	CRASH_ROUNDS=10000 $(BIN)/python -m pytest -n $(WORKERS) --timeout 0 tests/crashes/test_kills.py
+	MACHINE_EXAMPLES=2000 MACHINE_RUNS=500 $(BIN)/python -m pytest -n $(WORKERS) --timeout 0 \
+		tests/crashes/test_machine.py tests/portability/test_machines.py
 	$(BIN)/python -m tests.backends.soak --seconds 60
 
 bench: $(INSTALLED) ## every benchmark, each with what a user would pick instead, in the same run
