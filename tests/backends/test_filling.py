@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import random
-import signal
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from mycelium_sdk.backends.local.rows import PREFIX_BYTES
 from mycelium_sdk.canonical import parsing
 from mycelium_sdk.errors import InputError, NonCanonical, UnanchoredWrites
 from mycelium_sdk.records import Record
-from tests.backends.programs import start
+from tests.backends.programs import killed_ever_later
 from tests.backends.tampering import edit
 
 if TYPE_CHECKING:
@@ -188,24 +187,16 @@ def test_a_process_killed_while_it_fills(owner: str, path: Path) -> None:
     path.with_name("new.json").write_bytes(blob)
     LocalVectorBackend(owner, path).close()
     script = """
-        die_after(int(sys.argv[3]))
         with LocalVectorBackend(owner, path) as backend:
             backend.import_blob(open(os.path.dirname(path) + "/new.json", "rb").read())
     """
-    killed, ticks = 0, 1
-    while True:  # ever later, until it lives to the end
-        process = start(owner, path, script, ticks)
-        process.communicate()
+    for lived in killed_ever_later(owner, path, script, more_than=4, factor=2):
         with LocalVectorBackend(owner, path) as backend:
             assert backend.check()
-            if process.returncode == 0:
+            if lived:
                 assert backend.export_blob() == blob
                 break
-            assert process.returncode == -signal.SIGKILL
             if backend.count():  # the kill may come right after the commit
                 assert backend.export_blob() == blob
                 backend.clear()
         assert not _state(path)["rows"]
-        killed += 1
-        ticks = ticks * 2 + 1
-    assert killed > 4

@@ -14,7 +14,7 @@ import pytest
 from mycelium_sdk.backends.integrity import Integrity
 from mycelium_sdk.backends.local import LocalVectorBackend, schema
 from mycelium_sdk.errors import InputError, Tampered
-from tests.backends.programs import start
+from tests.backends.programs import killed_ever_later, put_old_file, start
 
 LINK, OTHER = bytes(range(16)), bytes(range(16, 32))
 
@@ -203,23 +203,10 @@ def test_an_upgrade_from_version_2_killed_at_any_point_is_done_again(
     owner: str, path: Path, version_2: Path
 ) -> None:
     before = path.read_bytes()
-    script = """
-        die_after(int(sys.argv[3]))
-        LocalVectorBackend(owner, path).close()
-    """
-    killed, ticks = 0, 0
-    while True:  # ever later, until it lives to the end
-        for file in path.parent.iterdir():
-            file.unlink()
-        path.write_bytes(before)
-        path.chmod(0o600)
-        process = start(owner, path, script, ticks)
-        process.communicate()
+    script = "LocalVectorBackend(owner, path).close()"
+    for _ in killed_ever_later(
+        owner, path, script, prepare=lambda: put_old_file(path, before), more_than=0, factor=1
+    ):
         with LocalVectorBackend(owner, path) as store:
             assert store.check().state is Integrity.KEPT
             assert store.root().hex() == VERSION_2_ROOT
-        if process.returncode == 0:
-            break
-        killed += 1
-        ticks += 1
-    assert killed > 0

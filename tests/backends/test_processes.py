@@ -15,7 +15,7 @@ from mycelium_sdk.backends.integrity import Integrity
 from mycelium_sdk.backends.local import LocalVectorBackend
 from mycelium_sdk.errors import StoreLocked
 from mycelium_sdk.records import Record
-from tests.backends.programs import start
+from tests.backends.programs import killed_ever_later, start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,27 +78,20 @@ def test_a_killed_writer_loses_nothing_acknowledged(owner: str, path: Path, ackn
 
 def test_a_process_killed_while_it_makes_the_file(owner: str, path: Path) -> None:
     script = """
-        die_after(int(sys.argv[3]))
         with LocalVectorBackend(owner, path) as backend:
             backend.remember_many(f"note {number}" for number in range(100))
     """
-    killed, ticks = 0, 0
-    while True:  # ever later, until it lives to the end
+
+    def remove() -> None:
         for leftover in path.parent.glob("memory.db*"):
             leftover.unlink()
-        process = start(owner, path, script, ticks)
-        process.communicate()
+
+    for _ in killed_ever_later(owner, path, script, prepare=remove, more_than=6):
         with LocalVectorBackend(owner, path) as backend:
             assert backend.count() in {0, 100}
             backend.remember("after")
             assert len(backend.recall("after")) == 1
             _check_whole(owner, path)
-        if process.returncode == 0:
-            break
-        assert process.returncode == -signal.SIGKILL
-        killed += 1
-        ticks = ticks * 3 // 2 + 1
-    assert killed > 6
 
 
 def test_a_process_killed_while_it_imports(owner: str, path: Path) -> None:
@@ -110,27 +103,19 @@ def test_a_process_killed_while_it_imports(owner: str, path: Path) -> None:
         kept = backend.all_records()
     (path.parent / "new.json").write_bytes(new)
     script = """
-        die_after(int(sys.argv[3]))
         with LocalVectorBackend(owner, path) as backend:
             backend.import_blob(open(os.path.dirname(path) + "/new.json", "rb").read())
     """
-    killed, ticks = 0, 1
-    while True:  # ever later, until it lives to the end
-        process = start(owner, path, script, ticks)
-        process.communicate()
+    for lived in killed_ever_later(owner, path, script, more_than=8):
         with LocalVectorBackend(owner, path) as backend:
-            if process.returncode == 0:
+            if lived:
                 assert backend.export_blob() == new
                 assert len(backend.recall("new", k=1000)) == 300
                 break
-            assert process.returncode == -signal.SIGKILL
             if backend.export_blob() != new:  # the kill may come right after the commit
                 assert backend.all_records() == kept
                 assert len(backend.recall("old", k=1000)) == 300
         _check_whole(owner, path)
-        killed += 1
-        ticks = ticks * 3 // 2 + 1
-    assert killed > 8
 
 
 def test_a_store_held_by_another_process(owner: str, path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from mycelium_sdk.backends.integrity import Integrity
 from mycelium_sdk.backends.local import LocalVectorBackend, schema
 from mycelium_sdk.errors import ForeignFile, Tampered
-from tests.backends.programs import start
+from tests.backends.programs import killed_ever_later, put_old_file, start
 
 VERSION_1 = Path(__file__).with_name("version_1.db.gz")
 """Made by the code of version 1: an imported blob with every oddity, memories with tags and sessions, some
@@ -100,26 +99,10 @@ def test_several_processes_may_upgrade_at_once(owner: str, path: Path, old: Old)
 
 def test_an_upgrade_killed_at_any_point_is_done_again(owner: str, path: Path, old: Old) -> None:
     before = path.read_bytes()
-    script = """
-        die_after(int(sys.argv[3]))
-        LocalVectorBackend(owner, path).close()
-    """
-    killed, ticks = 0, 0
-    while True:  # ever later, until it lives to the end
-        for file in path.parent.iterdir():
-            file.unlink()
-        path.write_bytes(before)
-        path.chmod(0o600)
-        process = start(owner, path, script, ticks)
-        process.communicate()
+    script = "LocalVectorBackend(owner, path).close()"
+    for _ in killed_ever_later(owner, path, script, prepare=lambda: put_old_file(path, before), more_than=6):
         with LocalVectorBackend(owner, path) as store:
             _check_is_as(store, old)
-        if process.returncode == 0:
-            break
-        assert process.returncode == -signal.SIGKILL
-        killed += 1
-        ticks = ticks * 3 // 2 + 1
-    assert killed > 6
 
 
 def test_another_owners_old_file_is_not_touched(other_owner: str, path: Path, old: Old) -> None:

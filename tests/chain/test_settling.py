@@ -72,6 +72,37 @@ def test_what_is_not_in_a_history_that_reaches_its_signing_never_was_applied(
     assert caught.value.result_code == "txTOO_LATE"
 
 
+def test_a_transaction_of_an_earlier_run_is_sent_again_as_it_was(
+    chain: RpcChain, server: FakeServer, signer: Keypair
+) -> None:
+    signed = signed_but_not_sent(chain, signer)
+    assert server.sent == []
+    assert chain.resume(signed).hash == signed.hash
+    assert chain.resume(signed).hash == signed.hash
+    assert server.sent == [signed.hash] == list(server.taken)
+
+
+def test_a_transaction_of_an_earlier_run_whose_number_is_used_up_is_over(
+    chain: RpcChain, server: FakeServer, reply: type[Replies], signer: Keypair
+) -> None:
+    signed = signed_but_not_sent(chain, signer)
+    server.script["sendTransaction"] = [reply.sends("ERROR", BAD_SEQUENCE)]
+    with pytest.raises(TransactionFailed) as caught:
+        chain.resume(signed)
+    assert (caught.value.result_code, caught.value.hash) == ("txBAD_SEQ", signed.hash)
+
+
+def test_a_transaction_of_an_earlier_run_is_over_after_its_validity(
+    chain: RpcChain, server: FakeServer, clock: FakeClock, signer: Keypair
+) -> None:
+    signed = signed_but_not_sent(chain, signer)
+    clock.seconds += VALIDITY_SECONDS + 10
+    with pytest.raises(TransactionFailed) as caught:
+        chain.resume(signed)
+    assert caught.value.result_code == "txTOO_LATE"
+    assert server.sent == []
+
+
 @pytest.mark.parametrize(("oldest", "known"), [(SIGNED_AT + 1, True), (SIGNED_AT + 2, False)])
 def test_an_earlier_runs_transaction_is_over_only_for_a_server_that_remembers(
     chain: RpcChain, server: FakeServer, clock: FakeClock, signer: Keypair, *, oldest: int, known: bool

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mycelium_sdk.memory import AgentMemory
-from mycelium_sdk.steps import Step, observed
+from mycelium_sdk.steps import Step
+from tests.crashing import killed_at
 
 if TYPE_CHECKING:
     from mycelium_sdk.wallet import Wallet
@@ -16,18 +17,10 @@ if TYPE_CHECKING:
 NOTE = "note: version 1, interrupted earlier, was finished\n"
 
 
-class Killed(BaseException):
-    """The process dies here."""
-
-
 def anchor_and_die(at: Step) -> None:
-    def die(step: Step) -> None:
-        if step is at:
-            raise Killed
-
     with AgentMemory() as memory:
         memory.remember("one")
-        with observed(die), pytest.raises(Killed):
+        with killed_at(at):
             memory.anchor()
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import strategies as st
 
 from mycelium_localnet.faults import kinds
 from mycelium_sdk.steps import Step
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 steps = st.sampled_from(list(Step))
 conflicts = st.sampled_from(["refuse", "merge", "replace"])
@@ -49,15 +46,3 @@ def faults(draw: st.DrawFn) -> dict[str, Any]:
 
 
 troubles = st.lists(faults(), max_size=2)
-
-
-class Killed(BaseException):
-    """The process dies here."""
-
-
-def die_at(label: Step | None) -> Callable[[Step], None]:
-    def observe(step: Step) -> None:
-        if step is label:
-            raise Killed
-
-    return observe

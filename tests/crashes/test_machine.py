@@ -36,7 +36,8 @@ from mycelium_sdk.records import Record
 from mycelium_sdk.steps import Step, observed
 from mycelium_sdk.verdicts import Verdict
 from mycelium_sdk.wallet import Wallet
-from tests.crashes.dangers import Killed, conflicts, die_at, steps, troubles
+from tests.crashes.dangers import conflicts, steps, troubles
+from tests.crashing import Killed, die_at
 from tests.faults.ground import Traffic, Truth, with_traffic, without_waiting
 
 if TYPE_CHECKING:

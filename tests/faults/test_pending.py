@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mycelium_sdk.errors import ChainUnavailable, Unsettled, VersionConflict
-from mycelium_sdk.steps import Step, observed
+from mycelium_sdk.steps import Step
 from mycelium_sdk.verdicts import Verdict
+from tests.crashing import killed_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,14 +73,7 @@ def test_what_another_machine_overtook_is_forgotten_soon(stage: Callable[..., Sc
     scene = stage()
     memory = scene.machine("a")
 
-    class Killed(BaseException):
-        pass
-
-    def die(step: Step) -> None:
-        if step is Step.SIGNED:
-            raise Killed
-
-    with observed(die), pytest.raises(Killed):
+    with killed_at(Step.SIGNED):
         memory.anchor()
     b = scene.machine("b")
     b.rehydrate()

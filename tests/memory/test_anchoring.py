@@ -22,9 +22,9 @@ from mycelium_sdk.errors import (
 )
 from mycelium_sdk.memory import commitment
 from mycelium_sdk.memory.publishing import PublishingWarning
-from mycelium_sdk.state import ChainKey, Intent, StateStore
 from mycelium_sdk.steps import Step, observed
 from mycelium_sdk.verdicts import Verdict
+from tests.crashing import killed_at
 
 if TYPE_CHECKING:
     from mycelium_sdk.memory import AgentMemory
@@ -207,22 +207,11 @@ def test_a_machine_that_slips_in_between_wins_the_version(world: World) -> None:
     assert (anchor["version"], anchor["uri"]) == (2, "https://example.org/first.json")
 
 
-def test_a_crash_after_the_anchor_is_recognised_by_the_next_run(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_after_the_anchor_is_recognised_by_the_next_run(world: World) -> None:
     memory = world.machine("a")
     memory.remember("one")
-
-    class Killed(BaseException):
-        pass
-
-    def die(*_: object, **__: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StateStore, "record", die)
-        with pytest.raises(Killed):
-            memory.anchor()
+    with killed_at(Step.SENT):
+        memory.anchor()
     restarted = world.machine("a")
     assert dirty(restarted)
     result = restarted.verify()
@@ -234,23 +223,11 @@ def test_a_crash_after_the_anchor_is_recognised_by_the_next_run(
     assert restarted.anchor() == 2
 
 
-def test_a_crash_before_sending_leaves_nothing_behind(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_before_sending_leaves_nothing_behind(world: World) -> None:
     memory = world.machine("a")
     memory.remember("one")
-
-    class Killed(BaseException):
-        pass
-
-    put = StateStore.put_intent
-
-    def die_after(self: StateStore, *arguments: object) -> None:
-        put(self, *arguments)  # type: ignore[arg-type]
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StateStore, "put_intent", die_after)
-        with pytest.raises(Killed):
-            memory.anchor()
+    with killed_at(Step.INTENDED):
+        memory.anchor()
     restarted = world.machine("a")
     assert restarted.get_anchor() is None
     assert restarted.anchor() == 1
@@ -269,26 +246,11 @@ def test_two_threads_anchoring_make_two_versions(world: World) -> None:
     assert sorted(versions) == [2, 3, 4, 5]
 
 
-def test_a_crash_between_signing_and_sending_is_finished_by_the_next_run(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_between_signing_and_sending_is_finished_by_the_next_run(world: World) -> None:
     memory = world.machine("a")
     memory.remember("one")
-
-    class Killed(BaseException):
-        pass
-
-    put = StateStore.put_intent
-
-    def die_after_signing(self: StateStore, key: ChainKey, intent: Intent) -> None:
-        put(self, key, intent)
-        if intent.transaction_hash is not None:
-            raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StateStore, "put_intent", die_after_signing)
-        with pytest.raises(Killed):
-            memory.anchor(uri="https://example.org/interrupted")
+    with killed_at(Step.SIGNED):
+        memory.anchor(uri="https://example.org/interrupted")
     restarted = world.machine("a")
     assert restarted.get_anchor() is None
     done = restarted.anchor_with_receipt(uri="https://example.org/next")

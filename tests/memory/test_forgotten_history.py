@@ -9,33 +9,20 @@ import pytest
 
 from mycelium_sdk.chain.embedded import EmbeddedChain
 from mycelium_sdk.errors import Unsettled, VersionConflict
-from mycelium_sdk.state import StateStore
+from mycelium_sdk.steps import Step
+from tests.crashing import killed_at
 
 if TYPE_CHECKING:
     from mycelium_sdk.chain.base import SignedTransaction
     from mycelium_sdk.memory import AgentMemory
-    from mycelium_sdk.state import ChainKey, Intent
     from tests.memory.conftest import World
 
 RETENTION = 120_960  # ledgers, and the eight days below are longer than a transaction is valid
 
 
-class Killed(BaseException):
-    """The process ends here."""
-
-
-def sign_and_die(memory: AgentMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    put = StateStore.put_intent
-
-    def die_after_signing(self: StateStore, key: ChainKey, intent: Intent) -> None:
-        put(self, key, intent)
-        if intent.transaction_hash is not None:
-            raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StateStore, "put_intent", die_after_signing)
-        with pytest.raises(Killed):
-            memory.anchor()
+def sign_and_die(memory: AgentMemory) -> None:
+    with killed_at(Step.SIGNED):
+        memory.anchor()
 
 
 def let_history_be_forgotten(memory: AgentMemory) -> None:
@@ -67,7 +54,7 @@ def watch_resumptions(monkeypatch: pytest.MonkeyPatch) -> list[type[BaseExceptio
 def test_one_that_was_never_sent_is_made_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = world.machine("a")
     memory.remember("one")
-    sign_and_die(memory, monkeypatch)
+    sign_and_die(memory)
     let_history_be_forgotten(memory)
     outcomes = watch_resumptions(monkeypatch)
     assert world.machine("a").anchor() == 1
@@ -82,7 +69,7 @@ def test_one_that_others_came_after_is_a_conflict(world: World, monkeypatch: pyt
     other = world.machine("b")
     other.rehydrate()
     memory.remember("two")
-    sign_and_die(memory, monkeypatch)
+    sign_and_die(memory)
     other.remember("three")
     assert other.anchor() == 2
     let_history_be_forgotten(memory)
@@ -95,7 +82,7 @@ def test_one_that_others_came_after_is_a_conflict(world: World, monkeypatch: pyt
 def test_one_that_may_still_be_applied_is_not_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = world.machine("a")
     memory.remember("one")
-    sign_and_die(memory, monkeypatch)
+    sign_and_die(memory)
 
     def unknown(_self: EmbeddedChain, signed: SignedTransaction) -> None:
         raise Unsettled("not known yet", hash=signed.hash)

@@ -13,7 +13,7 @@ from mycelium_sdk.memory import AnchoringPolicy
 from mycelium_sdk.state import ChainKey, LastAnchor, StateStore
 from mycelium_sdk.steps import Step, observed
 from mycelium_sdk.verdicts import Verdict
-from tests.memory.crashing import Killed
+from tests.crashing import Killed
 
 if TYPE_CHECKING:
     from pathlib import Path

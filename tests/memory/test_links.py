@@ -14,7 +14,7 @@ from mycelium_sdk.memory.commitment import Commitment
 from mycelium_sdk.state import LastAnchor, StateStore
 from mycelium_sdk.steps import Step, observed
 from mycelium_sdk.verdicts import Verdict
-from tests.memory.crashing import Killed, die_at
+from tests.crashing import killed_at
 from tests.memory.files import keep, put_back
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def test_overwriting_that_failed_does_not_make_an_old_copy_the_memory(
     memory = world.machine("a")
     remember(memory, "later", 5)
     for step in (Step.INTENDED, Step.LINKED):
-        with observed(die_at(step)), pytest.raises(Killed):
+        with killed_at(step):
             memory.anchor(overwrite=True)
         memory = world.machine("a")
         assert memory.verify().verdict is Verdict.ROLLBACK
@@ -191,7 +191,7 @@ def test_a_crash_at_any_step_of_anchoring_is_no_rollback(world: World) -> None:
     version = memory.anchor()
     for step in ANCHORING:
         memory.remember(f"until {step}")
-        with observed(die_at(step)), pytest.raises(Killed):
+        with killed_at(step):
             memory.anchor()
         memory = world.machine("a")
         version += step in TOOK_EFFECT
@@ -209,7 +209,7 @@ def test_a_crash_at_any_step_of_anchoring_is_no_rollback(world: World) -> None:
 def test_a_crash_while_anchoring_for_the_first_time_is_none_either(world: World, step: Step) -> None:
     memory = world.machine("a")
     memory.remember("first")
-    with observed(die_at(step)), pytest.raises(Killed):
+    with killed_at(step):
         memory.anchor()
     memory = world.machine("a")
     memory.remember("second")
@@ -227,7 +227,7 @@ def test_a_copy_from_before_a_crash_is_told_from_what_was_anchored(world: World,
     old = keep(world, "a")
     memory = world.machine("a")
     memory.remember("lost")
-    with observed(die_at(step)), pytest.raises(Killed):
+    with killed_at(step):
         memory.anchor()
     put_back(world, "a", old)
     memory = world.machine("a")
@@ -252,7 +252,7 @@ def test_a_crash_at_any_step_of_loading_is_no_rollback(world: World) -> None:
         first.rehydrate()
         first.remember(f"until {step}")
         assert first.anchor() == version + 1
-        with observed(die_at(step)), pytest.raises(Killed):
+        with killed_at(step):
             memory.rehydrate()
         memory = world.machine("a")
         loaded = step is not Step.FETCHED
@@ -273,7 +273,7 @@ def test_writes_after_a_crash_while_loading_stay_ahead(world: World) -> None:
     first.anchor()
     for number, step in enumerate((Step.RECORDED, Step.LINKED, Step.CONFIRMED)):
         memory = world.machine(f"machine {number}")
-        with observed(die_at(step)), pytest.raises(Killed):
+        with killed_at(step):
             memory.rehydrate()
         memory = world.machine(f"machine {number}")
         memory.remember("more")

@@ -15,7 +15,8 @@ import pytest
 from mycelium_sdk.chain.embedded import EmbeddedChain
 from mycelium_sdk.errors import InputError, Rollback
 from mycelium_sdk.memory import AnchoringPolicy, commitment
-from mycelium_sdk.steps import Step, observed
+from mycelium_sdk.steps import Step
+from tests.crashing import killed_at
 from tests.memory.conftest import PASSPHRASE
 from tests.memory.files import put_back
 
@@ -206,16 +207,9 @@ def test_the_heartbeat_of_a_lost_file_is_heard_to_fail(world: World) -> None:
 
 
 def test_an_anchoring_that_was_interrupted_is_finished_and_not_made_again(world: World) -> None:
-    class Died(BaseException):
-        pass
-
-    def die(step: Step) -> None:
-        if step is Step.SENT:
-            raise Died
-
     memory = world.machine("a")
     memory.remember("one")
-    with observed(die), pytest.raises(Died):
+    with killed_at(Step.SENT):
         memory.on_job_complete()
     again = world.machine("a")
     assert (again.is_dirty, again.on_job_complete(), again.is_dirty) == (True, None, False)

@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 from mycelium_sdk.errors import MyceliumError, UnanchoredWrites, VersionConflict
 from mycelium_sdk.steps import Step, observed
 from mycelium_sdk.wallet import Wallet
+from tests.crashing import Killed, die_at
 from tests.memory.conftest import PASSPHRASE, World
 from tests.portability.test_sync import shared_machine, texts
 
@@ -30,10 +31,6 @@ EXAMPLES = int(os.environ.get("MACHINE_RUNS", "12"))
 MACHINES = st.sampled_from("abc")
 TEXTS = st.sampled_from([f"memory {number}" for number in range(6)])
 STEPS = st.sampled_from([step for step in Step if step is not Step.CONFIRMED])
-
-
-class _Died(BaseException):
-    """The process ends at this step: nothing after it happens, and nothing is cleaned up."""
 
 
 class Machines(RuleBasedStateMachine):
@@ -81,12 +78,7 @@ class Machines(RuleBasedStateMachine):
     def crash(self, name: str, step: Step, anchoring: bool) -> None:
         """The process of a machine dies in a sync or in anchoring; another one starts there."""
         memory = self.memories[name]
-
-        def die(reached: Step) -> None:
-            if reached is step:
-                raise _Died
-
-        with observed(die), contextlib.suppress(_Died, MyceliumError):
+        with observed(die_at(step)), contextlib.suppress(Killed, MyceliumError):
             if anchoring:
                 memory.anchor()
             else:

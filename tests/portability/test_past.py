@@ -21,6 +21,7 @@ from mycelium_sdk.errors import (
 from mycelium_sdk.memory import past
 from mycelium_sdk.steps import Step, observed
 from mycelium_sdk.verdicts import Verdict
+from tests.crashing import Killed, killed_at
 from tests.portability.test_sync import shared_machine, texts
 
 if TYPE_CHECKING:
@@ -218,19 +219,11 @@ def test_the_anchor_is_kept_alive(memory: AgentMemory) -> None:
     assert [str(one.part) for one in kept] == ["anchor", "contract", "code"]
 
 
-class _Died(BaseException):
-    """The process is gone."""
-
-
 @pytest.mark.parametrize("step", [Step.FETCHED, Step.LOADED, Step.RECORDED])
 def test_a_crash_while_an_older_version_is_loaded_buries_nothing(
     memory: AgentMemory, world: World, step: Step
 ) -> None:
-    def die(reached: Step) -> None:
-        if reached is step:
-            raise _Died
-
-    with observed(die), pytest.raises(_Died):
+    with killed_at(step):
         memory.rehydrate(version=1)
     again = shared_machine(world, "a")
     with contextlib.suppress(UnanchoredWrites, VersionConflict):
@@ -285,12 +278,7 @@ def test_purging_keeps_what_is_the_latest_of_another_contract(world: World) -> N
 def test_purging_keeps_what_is_just_being_anchored(memory: AgentMemory) -> None:
     """What is in flight may be an older memory once more."""
     memory.rehydrate(version=1)
-
-    def die(reached: Step) -> None:
-        if reached is Step.SIGNED:
-            raise _Died
-
-    with observed(die), pytest.raises(_Died):
+    with killed_at(Step.SIGNED):
         memory.anchor(overwrite=True)
     assert {one.version for one in memory.purge()} == {2}
     assert memory.anchor_with_receipt(overwrite=True).settled == 4
@@ -319,11 +307,11 @@ def test_a_purge_that_broke_off_leaves_no_context_file(
 
     def once(path: Path) -> None:
         remove(path)
-        raise _Died
+        raise Killed
 
     with monkeypatch.context() as patched:
         patched.setattr(past, "_remove", once)
-        with pytest.raises(_Died):
+        with pytest.raises(Killed):
             memory.purge([1])
     memory.purge([1])
     left = [file.name for file in (world.folder / "blobs").iterdir()]

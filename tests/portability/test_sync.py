@@ -12,13 +12,14 @@ import pytest
 from mycelium_sdk.errors import BlobNotFound, MyceliumError, Tampered, VersionConflict
 from mycelium_sdk.steps import Step, observed
 from mycelium_sdk.verdicts import Verdict
+from tests.crashing import killed_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mycelium_sdk.memory import AgentMemory
     from mycelium_sdk.memory.anchoring import Anchoring
-    from mycelium_sdk.memory.rehydration import Fetch
+    from mycelium_sdk.memory.sources import Fetch
     from tests.memory.conftest import World
 
 
@@ -280,7 +281,7 @@ def test_what_is_remembered_after_a_sync_that_broke_off_is_kept(
     b.remember("new on b")
     b.sync()
     a.remember("new on a")
-    with pytest.raises(_Died), observed(_dying_at(step)):
+    with killed_at(step):
         a.sync()
     a.close()
     a = machine("a")
@@ -291,18 +292,6 @@ def test_what_is_remembered_after_a_sync_that_broke_off_is_kept(
     b.sync()
     a.sync()
     assert "tea" in texts(a)
-
-
-class _Died(BaseException):
-    """The process is gone."""
-
-
-def _dying_at(step: Step) -> Callable[[Step], None]:
-    def die(reached: Step) -> None:
-        if reached is step:
-            raise _Died
-
-    return die
 
 
 def test_two_that_anchor_for_the_first_time_at_once_are_merged(

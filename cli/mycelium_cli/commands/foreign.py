@@ -16,7 +16,7 @@ from mycelium_cli.session import current_session
 if TYPE_CHECKING:
     from mycelium_sdk.context import AgentContext
     from mycelium_sdk.memory.reading import ForeignMemory
-    from mycelium_sdk.memory.rehydration import Fetch
+    from mycelium_sdk.memory.sources import Fetch
     from mycelium_sdk.records import Record
 
 _CHAIN = ("--network", "--home", "--rpc-url", "--anchor-address")

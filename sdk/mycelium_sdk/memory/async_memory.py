@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mycelium_sdk.memory.portability import Synced
     from mycelium_sdk.memory.published import PublishedVersion
     from mycelium_sdk.memory.publishing import Publish
-    from mycelium_sdk.memory.rehydration import Fetch
+    from mycelium_sdk.memory.sources import Fetch
     from mycelium_sdk.memory.verification import Verification
     from mycelium_sdk.state import LastAnchor
 

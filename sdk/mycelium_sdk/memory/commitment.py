@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from mycelium_sdk.context import AgentContext
     from mycelium_sdk.memory.basis import Basis
     from mycelium_sdk.memory.publishing import Publish
-    from mycelium_sdk.memory.rehydration import Fetch
+    from mycelium_sdk.memory.sources import Fetch
     from mycelium_sdk.memory.trust import Sighting
     from mycelium_sdk.state import StateStore
 

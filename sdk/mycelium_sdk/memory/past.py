@@ -15,8 +15,8 @@ from mycelium_sdk.errors import BlobError, InputError, NotAnchored, Tampered
 from mycelium_sdk.files import file_errors, replace_private, sync_folder
 from mycelium_sdk.memory.context_file import header
 from mycelium_sdk.memory.publishing import blob_folder, latest_copies
-from mycelium_sdk.memory.rehydration import called_fetch, checked_version
-from mycelium_sdk.memory.sources import blob_at_uri
+from mycelium_sdk.memory.rehydration import checked_version
+from mycelium_sdk.memory.sources import got_blob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from mycelium_sdk.chain.history import HistorySource, NamedSource
     from mycelium_sdk.fetching.policy import FetchPolicy
-    from mycelium_sdk.memory.rehydration import Fetch
+    from mycelium_sdk.memory.sources import Fetch
     from mycelium_sdk.memory.trust import Sighting
     from mycelium_sdk.records import Record
     from mycelium_sdk.state import StateStore
@@ -92,10 +92,7 @@ class Past:
         stored = blob_folder(self._blobs).find(anchor.root)
         if stored is not None:
             return stored
-        if fetch is None:
-            found = blob_at_uri(anchor.uri_text, anchor.root, self._policy, own=True)
-        else:
-            found = called_fetch(fetch, anchor.uri_text or "", max_bytes=self._policy.max_bytes)
+        found = got_blob(anchor, fetch, self._policy, own=True)
         if hashlib.sha256(found).digest() != anchor.root:
             raise Tampered(
                 f"the blob that was served does not hash to the root of version {anchor.version}",

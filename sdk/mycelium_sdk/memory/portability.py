@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from mycelium_sdk.memory.anchoring import Anchoring
     from mycelium_sdk.memory.basis import Basis
     from mycelium_sdk.memory.publishing import Publish
-    from mycelium_sdk.memory.rehydration import Fetch
+    from mycelium_sdk.memory.sources import Fetch
     from mycelium_sdk.memory.trust import Sighting, TrustedChain
     from mycelium_sdk.records import Record
     from mycelium_sdk.state import StateStore

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mycelium_sdk.memory.past import Difference, Purged
     from mycelium_sdk.memory.portability import Synced
     from mycelium_sdk.memory.publishing import Publish
-    from mycelium_sdk.memory.rehydration import Fetch
+    from mycelium_sdk.memory.sources import Fetch
 
 __all__ = ["PortableMemory"]
 

@@ -7,7 +7,6 @@ make it true, or harmless in a prompt.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,7 @@ from mycelium_sdk.context import AgentContext
 from mycelium_sdk.errors import BlobError, NotAnchored, VerificationError, WrongOwner
 from mycelium_sdk.fetching.policy import FetchPolicy
 from mycelium_sdk.memory.publishing import blob_folder
-from mycelium_sdk.memory.rehydration import called_fetch, refuse_root
-from mycelium_sdk.memory.sources import blob_at_uri
+from mycelium_sdk.memory.rehydration import fetched_blob
 from mycelium_sdk.memory.trust import TrustedChain
 from mycelium_sdk.state import StateStore
 from mycelium_sdk.strkey import check_account
@@ -29,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mycelium_sdk.chain.anchors import Anchor
-    from mycelium_sdk.memory.rehydration import Fetch
-    from mycelium_sdk.memory.trust import Sighting
+    from mycelium_sdk.memory.sources import Fetch
     from mycelium_sdk.records import Record
 
 __all__ = ["ForeignMemory", "read_memory"]
@@ -128,8 +125,9 @@ def _read(
         try:
             # Only this user writes to blobs/, and only what hashes to the root is taken from there.
             stored = blob_folder(context.home.blobs).find(anchor.root) if fetch is None else None
-            blob = _blob(seen, anchor, policy, fetch, state) if stored is None else stored
-            records = _checked(blob, owner)
+            if stored is None:
+                stored = fetched_blob(seen, fetch, state=state, policy=policy, own=False)
+            records = _checked(stored, owner)
         except (BlobError, VerificationError) as error:
             error.hint = f"{(error.hint or 'get the blob from another copy').rstrip('.')}. {_wanted(anchor)}"
             raise
@@ -144,21 +142,8 @@ def _read(
         ledger=seen.ledger,
         records=records,
         warnings=warnings,
-        blob=blob,
+        blob=stored,
     )
-
-
-def _blob(
-    seen: Sighting, anchor: Anchor, policy: FetchPolicy, fetch: Fetch | None, state: StateStore
-) -> bytes:
-    if fetch is None:
-        blob = blob_at_uri(anchor.uri_text, anchor.root, policy, own=False)
-    else:
-        blob = called_fetch(fetch, anchor.uri_text or "", max_bytes=policy.max_bytes)
-    digest = hashlib.sha256(blob).digest()
-    if digest != anchor.root:
-        refuse_root(digest, seen, anchor, state)
-    return blob
 
 
 def _wanted(anchor: Anchor) -> str:

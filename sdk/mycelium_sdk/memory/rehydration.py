@@ -8,48 +8,41 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from mycelium_sdk import canonical
 from mycelium_sdk.blobs.base import DEFAULT_MAX_BYTES
 from mycelium_sdk.errors import (
-    BlobError,
     InputError,
-    LimitExceeded,
     NotAnchored,
     Rollback,
     Tampered,
     UnanchoredWrites,
 )
-from mycelium_sdk.memory.awaitables import is_asynchronous
 from mycelium_sdk.memory.publishing import blob_folder
-from mycelium_sdk.memory.sources import blob_at_uri
+from mycelium_sdk.memory.sources import got_blob
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from mycelium_sdk.chain.anchors import Anchor
     from mycelium_sdk.fetching.policy import FetchPolicy
+    from mycelium_sdk.memory.sources import Fetch
     from mycelium_sdk.memory.trust import Sighting
     from mycelium_sdk.records import Record
     from mycelium_sdk.state import StateStore
     from mycelium_sdk.stored import StoredRecord
 
 __all__ = [
-    "Fetch",
     "OnConflict",
     "anchored_blob",
-    "called_fetch",
     "checked_conflict",
     "checked_version",
+    "fetched_blob",
     "merged_blob",
-    "refuse_root",
     "require_anchor",
 ]
-
-Fetch = Callable[[str], bytes]
-"""A function that gets a blob by its URI."""
 
 OnConflict = Literal["refuse", "merge", "replace"]
 """What becomes of local writes that are not anchored."""
@@ -105,13 +98,22 @@ def anchored_blob(
     stored = blob_folder(blobs).find(anchor.root)
     if stored is not None:
         return stored
-    if fetch is None:
-        blob = blob_at_uri(anchor.uri_text, anchor.root, policy, own=True)
-    else:
-        blob = called_fetch(fetch, anchor.uri_text or "", max_bytes=policy.max_bytes)
+    return fetched_blob(seen, fetch, state=state, policy=policy, own=True)
+
+
+def fetched_blob(
+    seen: Sighting, fetch: Fetch | None, *, state: StateStore, policy: FetchPolicy, own: bool
+) -> bytes:
+    """What `fetch` gives for the anchor's URI, else what is there, checked against the anchor's root.
+
+    `own`: whether the anchor is that of the caller's own memory (`blob_at_uri`). Raises what `anchored_blob`
+    raises.
+    """
+    anchor = require_anchor(seen)
+    blob = got_blob(anchor, fetch, policy, own=own)
     digest = hashlib.sha256(blob).digest()
     if digest != anchor.root:
-        refuse_root(digest, seen, anchor, state)
+        _refuse_root(digest, seen, anchor, state)
     return blob
 
 
@@ -163,33 +165,7 @@ def refuse_unanchored(count: int) -> None:
     )
 
 
-def called_fetch(fetch: Fetch, uri: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
-    """What a caller's fetch function gives for a URI.
-
-    Raises BlobError if it fails, InputError if it gives no bytes, LimitExceeded if too many.
-    """
-    try:
-        blob = fetch(uri)
-    except Exception as error:
-        raise BlobError(
-            f"the fetch function failed ({type(error).__name__}); nothing was loaded",
-            hint="its exception is the cause shown above",
-        ) from error
-    if is_asynchronous(blob):
-        raise InputError(
-            "the fetch function is asynchronous; nothing was loaded",
-            hint="use AsyncAgentMemory, which awaits it, or pass a plain function",
-        )
-    if not isinstance(blob, bytes):
-        raise InputError(
-            "the fetch function returned no bytes", hint="return the blob exactly as it was published"
-        )
-    if len(blob) > max_bytes:
-        raise LimitExceeded(f"the blob has {len(blob)} bytes; the limit is {max_bytes}")
-    return blob
-
-
-def refuse_root(digest: bytes, seen: Sighting, anchor: Anchor, state: StateStore) -> None:
+def _refuse_root(digest: bytes, seen: Sighting, anchor: Anchor, state: StateStore) -> None:
     """Raise what a blob is that does not hash to its anchor's root: Rollback, or Tampered."""
     older = state.known_anchor(seen.key, digest)
     if older is not None:

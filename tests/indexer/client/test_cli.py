@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from mycelium_cli.main import run
 from tests.canaries import PASSPHRASE
 from tests.chain.sockets import make_certificate
+from tests.cli.conftest import Outcome
 from tests.portability.conftest import Web
 
 from .conftest import VERSIONS, Ground
@@ -23,17 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NOWHERE = "http://127.0.0.1:1"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 @pytest.fixture
