@@ -21,6 +21,7 @@ dev: $(INSTALLED) ## set up .venv: dependencies, the SDK and the embedded chain 
 $(INSTALLED): $(SOURCES)
 	@command -v cargo >/dev/null || { echo "error: cargo not found"; echo "hint: install Rust (rustup), then run make again"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $(PYTHON) is older than 3.11"; echo "hint: make PYTHON=/path/to/python3.11"; exit 1; }
+	@echo "Installing into $(VENV) and building the embedded chain in Rust: some minutes, once, with little to see meanwhile"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' --editable ./localnet --group dev

@@ -1,7 +1,8 @@
 """What goes wrong, for people and for programs: `error:` and `hint:` lines, JSON error objects, exit codes.
 
-Every error of the SDK's tree has its exit code (formats.md section 9). Whatever comes from outside that tree
-is a bug: it shows its traceback and exits with 1.
+Every error of the SDK's tree has its exit code (formats.md section 9), and what the operating system refuses
+about a file is taken into that tree. Whatever else comes from outside it is a bug: it shows its traceback and
+exits with 1.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from mycelium_cli import output
+from mycelium_cli.obstacles import obstacle
 from mycelium_sdk.errors import MyceliumError
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def report(error: Exception, *, as_json: bool) -> int:
     if isinstance(error, NoArgsIsHelpError):
         output.to_stderr(error.format_message())
         return _USAGE
-    described = _described(error)
+    described = _described(obstacle(error) or error)
     if described["exit_code"] == BUG and not isinstance(error, output.OutputFailed):
         import traceback
 

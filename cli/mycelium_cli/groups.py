@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mycelium_cli.options import ALL, SharedOption, shared_options
+from mycelium_cli.output import to_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,10 +18,23 @@ __all__ = ["Command", "LazyGroup", "command"]
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class _Sections:
-    """Help with the shared options and the example in sections of their own."""
+def _show_help(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        to_stdout(context.get_help())
+        context.exit()
+
+
+class _Sections(click.Command):
+    """Help with the shared options and the example in sections of their own, written as any result is."""
 
     example: str
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """See `click.Command`."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help
+        return option
 
     def write_options(
         self, command: click.Command, context: click.Context, formatter: click.HelpFormatter
@@ -42,12 +56,28 @@ class _Sections:
                 formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
-class Command(_Sections, click.Command):
+class Command(_Sections):
     """A command with an example."""
 
     def __init__(self, *args: Any, example: str, **kwargs: Any) -> None:
         super().__init__(*args, **{"context_settings": _CONTEXT, **kwargs})
         self.example = example
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See `click.Command`. What looks like a value that begins with a dash is told how it is given."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name
+            takes_values = any(isinstance(parameter, click.Argument) for parameter in self.params)
+            if not takes_values or (name.startswith("--") and name.split() == [name]):
+                raise
+            from mycelium_sdk.errors import UsageError
+
+            raise UsageError(
+                error.format_message(),
+                hint=f"what begins with a dash and is no option goes after `--`: `{ctx.command_path} -- ...`",
+            ) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """See `click.Command`."""

@@ -141,9 +141,10 @@ def _require_indexer() -> None:
     import importlib.util
 
     from mycelium_sdk.errors import ConfigError
+    from mycelium_sdk.installing import install_command
 
     if any(importlib.util.find_spec(name) is None for name in ("sqlalchemy", "starlette")):
         raise ConfigError(
             "what the indexer needs is not installed",
-            hint='install it: pip install "mycelium-memory[indexer]"',
+            hint=f"install it: {install_command('indexer')}",
         )

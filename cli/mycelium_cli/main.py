@@ -123,11 +123,14 @@ def _heed_termination() -> None:
 
 
 def _prepare_streams() -> None:
-    """Write UTF-8 in every locale, and let a closed stream be an empty one."""
-    for name in ("stdout", "stderr"):
+    """Write UTF-8 in every locale, and put something in the place of a closed stream.
+
+    What stands in for stdout refuses what is written: `output` knows for which results that matters.
+    """
+    for name, mode in (("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
         stream = getattr(sys, name)
         if stream is None:
-            nothing = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - for the whole run
-            setattr(sys, name, nothing)
+            nothing = os.open(os.devnull, mode)
+            setattr(sys, name, open(nothing, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - for the run
         else:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")

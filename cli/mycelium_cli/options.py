@@ -14,7 +14,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Given", "SharedOption", "shared_options"]
+__all__ = ["SETTINGS", "Given", "SharedOption", "WholeNumber", "shared_options"]
 
 # The names of mycelium_sdk.config, written out so that `--help` need not load it. A test compares them.
 _NETWORKS = ("local", "standalone", "testnet", "mainnet")
@@ -31,8 +31,25 @@ class Given:
     json: bool = False
 
 
+class WholeNumber(click.IntRange):
+    """A whole number within bounds, called that in messages."""
+
+    name = "whole number"
+
+
 class SharedOption(click.Option):
     """An option that is listed apart from a command's own, and kept in `Given`."""
+
+
+SETTINGS = {
+    "onchain.network": "--network",
+    "onchain.rpc_url": "--rpc-url",
+    "memory.anchor_address": "--anchor-address",
+    "wallet.path": "--wallet",
+    "memory.backend": "--backend",
+    "indexer.database_url": "--database",
+}
+"""The option that overrides a setting of the configuration."""
 
 
 def _setting(name: str) -> Callable[[click.Context, click.Parameter, str | None], None]:

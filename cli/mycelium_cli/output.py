@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import sys
@@ -27,6 +28,7 @@ __all__ = [
     "progress",
     "report_progress",
     "shown",
+    "shown_in_line",
     "to_stderr",
     "to_stdout",
     "wants_json",
@@ -74,7 +76,7 @@ def bytes_to_stdout(chunks: Iterable[bytes]) -> None:
     """Write a result that is no text of ours, in chunks; end quietly if its reader goes away.
 
     Raises:
-        OutputFailed: it cannot be written.
+        OutputFailed: it cannot be written, also because stdout is closed.
     """
     try:
         with _meter_hidden():
@@ -107,6 +109,11 @@ def shown(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(character if _is_plain(character) else _escaped(character) for character in text)
+
+
+def shown_in_line(text: str) -> str:
+    """The same for a text that stands within a line, so that it can neither end it nor look like another."""
+    return shown(text).replace("\n", "\\x0a").replace("\t", "\\x09")
 
 
 def amount(stroops: int) -> str:
@@ -167,15 +174,16 @@ def _escaped(character: str) -> str:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    """Write and flush. A reader that has gone changes neither what the command does nor its exit code."""
+    """Write and flush. A reader that has gone, or that never was, as where the stream was closed, changes
+    neither what the command does nor its exit code."""
     try:
         with _meter_hidden():
             stream.write(text)
             stream.flush()
-    except BrokenPipeError:
-        _discard(stream)
     except OSError as error:
         _discard(stream)
+        if error.errno in {errno.EPIPE, errno.EBADF}:
+            return
         raise OutputFailed(f"the result cannot be written: {error.strerror}") from error
 
 

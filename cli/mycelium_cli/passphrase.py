@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 
@@ -48,8 +49,7 @@ def _from_environment() -> str | None:
 
 
 def _ask(prompt: str, why: str) -> str:
-    # A pipe on stdin must not make us ask on a terminal that happens to be there: scripts would hang.
-    if sys.stdin is None or not sys.stdin.isatty():
+    if not _somebody_is_there():
         raise _missing(f"{why}, and there is no terminal to ask for it")
     import getpass
 
@@ -64,6 +64,20 @@ def _ask(prompt: str, why: str) -> str:
     if not answer:
         raise PassphraseRequired("the passphrase is empty", hint="run it again and type one")
     return answer
+
+
+def _somebody_is_there() -> bool:
+    """Whether a person can be asked, also where stdin is a pipe that brings a text: getpass asks at the
+    terminal that this process belongs to. Where stderr is none either it is a script, which would hang."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        return True
+    if not sys.stderr.isatty():
+        return False
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def _missing(message: str) -> PassphraseRequired:

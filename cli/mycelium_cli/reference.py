@@ -31,8 +31,11 @@ stdin. All text is UTF-8, whatever the locale.
 
 The passphrase of the wallet is asked for without echo at a terminal, or taken from `MYCELIUM_DECRYPT_KEY`. It
 is never an argument, and a command that crashes leaves no core file, where it would be read in the clear. On
-the network `local` nothing has to be set up: the first `remember` makes a wallet,
-and the first `anchor` makes the chain, the account and the contract; each says so on stderr.
+the network `local` nothing has to be set up: the first `remember` makes a wallet, for which a passphrase is
+chosen, and the first `anchor` makes the chain, the account and the contract; each says so on stderr.
+
+A text and its tags have at most 1 MiB (1,048,576 bytes of UTF-8) together; longer ones are refused, to be
+split.
 
 ## Exit codes
 
@@ -42,7 +45,8 @@ and the first `anchor` makes the chain, the account and the contract; each says 
 
 ## JSON
 
-With `--json` stdout is exactly one JSON document: the result, or, if the command failed, the error:
+With `--json` stdout is exactly one JSON document (`--help` and `--version` write their text all the same):
+the result, or, if the command failed, the error:
 
 ```json
 {{"error": {{"type": "WrongPassphrase", "message": "...", "hint": "...", "verdict": null, "exit_code": 4}}}}

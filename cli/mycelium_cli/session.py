@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mycelium_cli.options import Given
+from mycelium_cli.options import SETTINGS, Given
 from mycelium_cli.output import report_progress, to_stderr, to_stdout, write_json
 
 if TYPE_CHECKING:
@@ -36,10 +36,11 @@ def require_embedded_chain() -> None:
     import importlib.util
 
     from mycelium_sdk.errors import ConfigError
+    from mycelium_sdk.installing import install_command
 
     if importlib.util.find_spec("mycelium_localnet") is None:
         raise ConfigError(
-            "the embedded chain is not installed", hint='install it: pip install "mycelium-memory[local]"'
+            "the embedded chain is not installed", hint=f"install it: {install_command('local')}"
         )
 
 
@@ -62,7 +63,7 @@ class Session:
             if not self.given.home.strip():
                 raise UsageError("--home is empty", hint="give the path of a folder")
             env[HOME_VARIABLE] = self.given.home
-        return load_configuration(env=env, overrides=self.given.overrides)
+        return load_configuration(env=env, overrides=self.given.overrides, option_names=SETTINGS)
 
     def wallet(self, *, make: bool = False) -> Wallet:
         """The configured wallet; with `make`, on the embedded chain, a missing one is made.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ class AnchorDesk:
     def __init__(self, ctx: AgentContext, address: str | None) -> None:
         self._ctx = ctx
         self._address = address
-        self._lock = threading.Lock()
         self._client: MemoryAnchorClient | None = None
 
     @property
@@ -42,16 +40,30 @@ class AnchorDesk:
         return self._ctx.anchor_address(self._address)
 
     def identity(self) -> ChainIdentity:
-        """The network and its latest ledger."""
-        return self._opened().identity()
+        """The network and its latest ledger: ledger 0 of no chain where `local` has none yet."""
+        from mycelium_sdk.chain.base import ChainIdentity
+
+        if not self._ctx.has_chain:
+            return ChainIdentity(self._ctx.network.passphrase, None, 0, 0, 0)
+        return self._ctx.chain.identity()
 
     def get_anchor(self, owner: str) -> Anchor | None:
-        """The owner's anchor, None if there is none; an archived one is returned."""
-        return self._opened().get_anchor(owner)
+        """The owner's anchor, None if there is none; an archived one is returned. Makes nothing."""
+        client = self._found()
+        return None if client is None else client.get_anchor(owner)
 
     def entry_state(self, owner: str) -> EntryState:
-        """Whether the owner's entry is live, expiring, archived or absent."""
-        return self._opened().entry_state(owner)
+        """Whether the owner's entry is live, expiring, archived or absent. Makes nothing."""
+        from mycelium_sdk.chain.base import EntryState, EntryStatus
+
+        client = self._found()
+        return EntryState(EntryStatus.ABSENT, 0) if client is None else client.entry_state(owner)
+
+    def make_ready(self) -> bool:
+        """Make the chain and the contract, where `local` has none yet; whether that was so."""
+        missing = self._found() is None
+        self._opened()
+        return missing
 
     def witnesses(self) -> tuple[MemoryAnchorClient, ...]:
         """The contract as the servers of the cross-check show it."""
@@ -82,7 +94,9 @@ class AnchorDesk:
         """
         from mycelium_sdk.chain.history import event_history
 
-        client = self._opened()
+        client = self._found()
+        if client is None:
+            return ()
         events = event_history(client)
         indexer = self.indexer()
         return (events,) if indexer is None else (indexer.source(again=client.get_anchor), events)
@@ -92,13 +106,24 @@ class AnchorDesk:
         return self._ctx.indexer_client(self._address)
 
     def keeper(self) -> AnchorKeeper:
-        """What keeps anchors of this contract alive."""
+        """What keeps anchors of this contract alive. Raises `NotAnchored` where there is none at all."""
         from mycelium_sdk.chain.keeping import AnchorKeeper
+        from mycelium_sdk.errors import NotAnchored
 
-        return AnchorKeeper(self._opened())
+        client = self._found()
+        if client is None:
+            raise NotAnchored("there is no anchor on the local chain, which is not made yet")
+        return AnchorKeeper(client)
+
+    def _found(self) -> MemoryAnchorClient | None:
+        if self._client is None:
+            self._client = self._ctx.found_anchor_client(self._address)
+        return self._client
 
     def _opened(self) -> MemoryAnchorClient:
-        with self._lock:
-            if self._client is None:
-                self._client = self._ctx.anchor_client(self._address)
-            return self._client
+        # Under no lock: on `local` this may deploy the contract and tell the user's `notify`, which may ask
+        # the memory something. That several threads do it at once does no harm.
+        client = self._client
+        if client is None:
+            client = self._client = self._ctx.anchor_client(self._address)
+        return client

@@ -220,21 +220,26 @@ def load_configuration(
     start: Path | None = None,
     env: Mapping[str, str] | None = None,
     overrides: Mapping[str, object] | None = None,
+    option_names: Mapping[str, str] | None = None,
 ) -> Configuration:
     """Read the configuration that holds in a folder.
 
     `start` is where the search for `mycelium.toml` begins (default: the working folder), `env` the
     environment (default: the process's). `overrides` maps names such as `"onchain.network"` to values, as
-    text or typed; None means that the option was not given.
+    text or typed; None means that the option was not given. `option_names`: what messages call an override,
+    for example `--network`.
 
     Raises `ConfigError`, which names the file and key or the variable, and `UsageError` for a bad override.
     Warns with `ConfigWarning` of an unknown `MYCELIUM_` variable.
     """
     env = os.environ if env is None else env
     start = _working_folder() if start is None else start.absolute()
-    file = next((path for folder in (start, *start.parents) if (path := folder / FILE_NAME).is_file()), None)
+    file = next((path for folder in (start, *start.parents) if _is_file(path := folder / FILE_NAME)), None)
     from_file = {} if file is None else dict(_read_file(file))
-    from_environment, chosen = dict(_read_environment(env)), dict(_read_overrides(overrides or {}))
+    from_environment, chosen = (
+        dict(_read_environment(env)),
+        dict(_read_overrides(overrides or {}, option_names or {})),
+    )
     if chosen.get("onchain.network") == "local" != from_environment.get("onchain.network", "local"):
         from_environment.pop("onchain.rpc_url", None)  # it is that of the network that the environment names
     given = from_environment | chosen
@@ -281,6 +286,12 @@ def _working_folder() -> Path:
         return Path.cwd()
     except OSError as cause:
         raise ConfigError("the working folder no longer exists", hint="change to another folder") from cause
+
+
+def _is_file(path: Path) -> bool:
+    if path.is_dir():
+        warnings.warn(f"{path} is a folder, so that it configures nothing", ConfigWarning, stacklevel=4)
+    return path.is_file()
 
 
 def _read_file(file: Path) -> Iterator[tuple[str, object]]:
@@ -349,14 +360,17 @@ def _read_environment(env: Mapping[str, str]) -> Iterator[tuple[str, object]]:
             warnings.warn(f"unknown environment variable {variable}{guess}", ConfigWarning, stacklevel=3)
 
 
-def _read_overrides(overrides: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+def _read_overrides(
+    overrides: Mapping[str, object], names: Mapping[str, str]
+) -> Iterator[tuple[str, object]]:
     for name, value in overrides.items():
         setting = _BY_NAME.get(name)
         if setting is None:
             close = nearest(name, tuple(_BY_NAME))
             raise UsageError(f"unknown setting {name!r}", hint=f"did you mean {close!r}?" if close else None)
         if value is not None:
-            yield name, _parse(setting, value, f"option for {name}", as_text=True, kind=UsageError)
+            where = names.get(name, f"option for {name}")
+            yield name, _parse(setting, value, where, as_text=True, kind=UsageError)
 
 
 def _parse(

@@ -36,7 +36,7 @@ def text(value: object, _as_text: bool) -> str:
     if not isinstance(value, str):
         raise BadValue(f"must be a string, not {_kind(value)}", "put the value in quotes")
     if not value.strip():
-        raise BadValue("is empty", "give a value, or leave the key out")
+        raise BadValue("is empty", "give a value, or leave it out")
     return value
 
 

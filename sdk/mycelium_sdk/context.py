@@ -6,7 +6,6 @@ Importing this module, and making a context, loads no Stellar library and asks n
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from mycelium_sdk.errors import ConfigError, InputError, WalletNotFound
 from mycelium_sdk.home import Home
 from mycelium_sdk.networks import Network, resolve_network
 from mycelium_sdk.strkey import check_contract
+from mycelium_sdk.threads import ThreadLock
 from mycelium_sdk.wallet import Wallet, require_passphrase
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class AgentContext:
             self.home = home if isinstance(home, Home) else Home(Path(home).absolute())
         self._notify = notify
         self._cross_check = configuration.onchain.cross_check
-        self._lock = threading.RLock()
+        self._lock = ThreadLock()
         self._chain: RpcChain | None = None
         self._witnesses: tuple[RpcChain, ...] | None = None
         self._indexers: dict[str, IndexerClient] = {}
@@ -174,11 +174,39 @@ class AgentContext:
         from mycelium_sdk.chain.anchor_client import MemoryAnchorClient
 
         address = self.anchor_address(contract_id)
-        if self.network.name == "local" and address == local_contract_id(self.network.passphrase):
+        if self._is_local_contract(address):
             from mycelium_sdk.chain.deployment import ensure_local_contract
 
             ensure_local_contract(self.chain, self._notify)
         return MemoryAnchorClient(self.chain, address)
+
+    @property
+    def has_chain(self) -> bool:
+        """Whether there is a chain to ask: False only for an embedded one whose file nobody has made yet."""
+        if self.network.rpc_url is not None:
+            return True
+        try:
+            return self.chain_file.stat().st_size > 0
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:  # opening it says what is wrong
+            return True
+
+    def found_anchor_client(self, contract_id: str | None = None) -> MemoryAnchorClient | None:
+        """The client of that contract, for who only looks: nothing is made. None where `local` has no chain
+        yet, or a chain without its own contract."""
+        from mycelium_sdk.chain.anchor_client import MemoryAnchorClient
+
+        address = self.anchor_address(contract_id)
+        if self._is_local_contract(address):
+            from mycelium_sdk.chain.deployment import is_deployed
+
+            if not self.has_chain or not is_deployed(self.chain, address):
+                return None
+        return MemoryAnchorClient(self.chain, address)
+
+    def _is_local_contract(self, address: str) -> bool:
+        return self.network.name == "local" and address == local_contract_id(self.network.passphrase)
 
     def witness_clients(self, contract_id: str | None = None) -> tuple[MemoryAnchorClient, ...]:
         """The clients of that contract over the servers of `cross_check`, in their order."""
@@ -262,9 +290,13 @@ class AgentContext:
     def files(self) -> tuple[Path, ...]:
         """The files that this context is made from, whether they are there or not: wallet, configuration, and
         the embedded chain."""
-        chain = self.configuration.onchain.chain_file or self.home.root / "localnet" / "chain.db"
         own = (self.configuration.file, None if self._wallet is None else self._wallet.path)
-        return (chain, *(file for file in own if file is not None))
+        return (self.chain_file, *(file for file in own if file is not None))
+
+    @property
+    def chain_file(self) -> Path:
+        """Where the embedded chain is looked for. Makes no folder."""
+        return self.configuration.onchain.chain_file or self.home.chain_place
 
     def close(self) -> None:
         """Forget the key and release connections and files. Closing twice is harmless."""

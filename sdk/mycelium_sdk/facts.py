@@ -83,11 +83,18 @@ class LastAnchors(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The highest anchor ever seen on a chain: version, root, and the ledger it was seen at."""
+    """The highest anchor ever seen on a chain: version, root, and the ledger it was first seen at.
+
+    `entry`: what the anchor after it must carry as `previous`; None where the contract keeps none, or a
+    release wrote the mark that did not keep it. `proved_from`: the lowest version from which on every anchor
+    is proved to lead to this one; None for its own.
+    """
 
     version: int
     root: bytes
     ledger: int
+    entry: bytes | None = None
+    proved_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,14 @@ def file_errors(path: Path, doing: str, kind: type[MyceliumError] = BackendError
         raise file_error(cause, path, doing, kind) from cause
 
 
+def _real(path: Path) -> Path:
+    """The file that a path leads to, which must be there. Raises `OSError`."""
+    try:
+        return path.resolve(strict=True)
+    except RuntimeError:  # what Python before 3.13 makes of links in a circle
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
+
+
 def ensure_private_folder(path: Path, *, kind: type[MyceliumError] = BackendError) -> Path:
     """Make the folder, and missing ones above it, with mode 0700. One that others may use is refused."""
     with file_errors(path, "make the folder", kind):
@@ -130,7 +138,7 @@ def create_private(
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            _write_new(path, [temporary.read_bytes()])
+            _rename_new(temporary, path)
         sync_folder(path.parent)
 
 
@@ -141,6 +149,16 @@ def replace_private(
     with file_errors(path, "write", kind), _temporary(path.parent, data) as temporary:
         temporary.replace(path)
         sync_folder(path.parent)
+
+
+def is_there(path: Path, *, kind: type[MyceliumError] = BackendError) -> bool:
+    """Whether there is something at the path. Raises `kind` where that cannot be told, which is no "no"."""
+    with file_errors(path, "read", kind):
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+    return True
 
 
 def sync_folder(folder: Path) -> None:
@@ -170,7 +188,7 @@ def open_private_sqlite(
         try:
             _write_new(path, [])
         except FileExistsError:
-            real = path.resolve(strict=True)
+            real = _real(path)
             _require_regular(path, real.stat().st_mode, kind)
             for suffix in ("", "-wal", "-shm", "-journal"):
                 file = real.with_name(real.name + suffix)
@@ -230,6 +248,19 @@ def _remove_abandoned(path: Path) -> None:
 def _write_new(path: Path, chunks: Iterable[bytes]) -> None:
     with _new_file(path) as file:
         _fill(file, chunks)
+
+
+def _rename_new(temporary: Path, path: Path) -> None:
+    """Give a whole file a name that nothing has, where a link cannot; those who do so here take turns."""
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        temporary.replace(path)
+    finally:
+        os.close(folder)
 
 
 def _new_file(path: Path) -> BinaryIO:

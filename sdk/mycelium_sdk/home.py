@@ -75,7 +75,12 @@ class Home:
     @property
     def chain_file(self) -> Path:
         """The SQLite file of the embedded chain."""
-        return self._folder("localnet") / "chain.db"
+        return self._folder("localnet") / self.chain_place.name
+
+    @property
+    def chain_place(self) -> Path:
+        """Where that file is looked for. Makes no folder."""
+        return self.root / "localnet" / "chain.db"
 
     @property
     def index_file(self) -> Path:

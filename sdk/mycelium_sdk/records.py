@@ -42,7 +42,7 @@ class Record:
         if size > max_bytes:
             raise InputError(
                 f"the record has {size} bytes of text; the limit is {max_bytes}",
-                hint="split the text into several memories, or raise the limit",
+                hint="split the text into several memories",
             )
         return cls(text, tuple(names))
 

@@ -57,8 +57,9 @@ class RetryPolicy:
             yield delay * (1 - self.jitter * self.pace.chance())
             delay = min(delay * self.factor, self.max_delay)
 
-    def call(self, action: Callable[[], T]) -> T:
-        """Run `action`, which must be safe to repeat, until it raises no error of the tree that is retryable.
+    def call(self, action: Callable[[], T], *, on: tuple[type[MyceliumError], ...] | None = None) -> T:
+        """Run `action`, which must be safe to repeat, until it raises no error of the tree that is retryable;
+        with `on`, none of these instead.
 
         The last one is raised when the bounds are reached; every other error at once.
         """
@@ -68,7 +69,8 @@ class RetryPolicy:
                 return action()
             except MyceliumError as error:
                 wait = max(delay, error.retry_after or 0.0)
-                if not error.retryable or attempt >= self.attempts:
+                again = error.retryable if on is None else isinstance(error, on)
+                if not again or attempt >= self.attempts:
                     raise
                 if self.pace.monotonic() + wait > deadline:
                     raise

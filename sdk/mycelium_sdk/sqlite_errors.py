@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_REMAKE = "move the file away, then `mycelium memory rehydrate`"
+REMAKE = "close what uses it, move the file away, then `mycelium memory rehydrate`"
 
 _PROBLEMS = {
     sqlite3.SQLITE_FULL: ("the disk is full", "free some space, then try again; nothing was lost"),
@@ -24,8 +24,8 @@ _PROBLEMS = {
         "the disk reports an error",
         "check the disk; what was acknowledged before is kept",
     ),
-    sqlite3.SQLITE_CORRUPT: ("it is damaged", _REMAKE),
-    sqlite3.SQLITE_NOTADB: ("it is damaged", _REMAKE),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged", REMAKE),
+    sqlite3.SQLITE_NOTADB: ("it is damaged", REMAKE),
     sqlite3.SQLITE_TOOBIG: ("a text is too large for it", "split the text into several memories"),
 }
 
@@ -46,7 +46,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 @contextlib.contextmanager
-def explained(path: Path | None, *, remake: str = _REMAKE) -> Iterator[None]:
+def explained(path: Path | None, *, remake: str = REMAKE) -> Iterator[None]:
     """Turn every `sqlite3.Error` of the block into the `BackendError` that explains it.
 
     `path` is the database's file, None for a memory that has none. `remake`: what to do about a damaged one.

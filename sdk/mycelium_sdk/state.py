@@ -63,9 +63,15 @@ ALTER TABLE intents ADD COLUMN link BLOB;
 ALTER TABLE intents ADD COLUMN link_before BLOB
 """
 
+_VERSION_3 = """
+ALTER TABLE marks ADD COLUMN entry BLOB;
+ALTER TABLE marks ADD COLUMN proved_from INTEGER
+"""
+
 _NO_MORE = " until "
 """With the time, ends the chain id of a chain that somebody said is no more; no chain's own id has spaces."""
 
+_MARK = "version, root, ledger, entry, proved_from"
 _WHERE = "network = ? AND contract = ? AND owner = ? AND chain_id = ?"
 
 
@@ -79,7 +85,7 @@ class StateStore:
 
     def __init__(self, path: Path) -> None:
         self._database = PrivateDatabase(
-            path, application_id=_APPLICATION_ID, migrations=(_VERSION_1, _VERSION_2)
+            path, application_id=_APPLICATION_ID, migrations=(_VERSION_1, _VERSION_2, _VERSION_3)
         )
 
     def close(self) -> None:
@@ -124,19 +130,19 @@ class StateStore:
         with self._database.writing() as connection:
             _delete_all(connection, "last_anchors", network, contract, owner)
 
-    def record(self, key: ChainKey, anchor: LastAnchor, *, ledger: int) -> None:
-        """The memory is based on `anchor`, verified at `ledger`: `record_last` and `settle` in one."""
+    def record(self, key: ChainKey, anchor: LastAnchor) -> None:
+        """The memory is based on `anchor`: `record_last` and `settle` in one."""
         with self._database.writing() as connection:
             self._record_last(connection, key, anchor)
-            self._settle(connection, key, anchor, ledger)
+            self._settle(connection, key, anchor)
 
-    def settle(self, key: ChainKey, anchor: LastAnchor, *, ledger: int) -> None:
-        """Raise the mark to `anchor`, verified at `ledger`, and keep its root among the known ones.
+    def settle(self, key: ChainKey, anchor: LastAnchor) -> None:
+        """Keep the root of `anchor` among the known ones. The mark is not its business: looks raise it.
 
         An intent that this anchor fulfils or overtakes is done with; one for a later version stays.
         """
         with self._database.writing() as connection:
-            self._settle(connection, key, anchor, ledger)
+            self._settle(connection, key, anchor)
 
     @staticmethod
     def _record_last(connection: sqlite3.Connection, key: ChainKey, anchor: LastAnchor) -> None:
@@ -154,9 +160,8 @@ class StateStore:
             ),
         )  # fmt: skip
 
-    @classmethod
-    def _settle(cls, connection: sqlite3.Connection, key: ChainKey, anchor: LastAnchor, ledger: int) -> None:
-        cls._raise_mark(connection, key, Mark(anchor.version, anchor.root, ledger))
+    @staticmethod
+    def _settle(connection: sqlite3.Connection, key: ChainKey, anchor: LastAnchor) -> None:
         connection.execute(
             "INSERT OR REPLACE INTO known_anchors VALUES (?, ?, ?, ?, ?, ?, ?)",
             (*key.values, anchor.version, anchor.root, anchor.uri),
@@ -172,27 +177,61 @@ class StateStore:
         """The highest anchor seen on each chain of this network, contract and owner, by chain id."""
         with self._database.reading() as connection:
             rows = connection.execute(
-                "SELECT chain_id, version, root, ledger FROM marks"
-                " WHERE network = ? AND contract = ? AND owner = ?",
+                f"SELECT chain_id, {_MARK} FROM marks WHERE network = ? AND contract = ? AND owner = ?",
                 (network, contract, owner),
             ).fetchall()
         return {chain_id: Mark(*mark) for chain_id, *mark in rows}
 
     def mark(self, key: ChainKey) -> Mark | None:
         """The highest anchor ever seen on this chain."""
-        row = self._row(f"SELECT version, root, ledger FROM marks WHERE {_WHERE}", key.values)
+        row = self._row(f"SELECT {_MARK} FROM marks WHERE {_WHERE}", key.values)
         return None if row is None else Mark(*row)
 
-    def raise_mark(self, key: ChainKey, mark: Mark, uri: str | None = None) -> None:
-        """Remember that `mark` was seen, and the anchor's URI. It never moves down."""
+    def raise_mark(
+        self, key: ChainKey, mark: Mark, uri: str | None = None, *, after: Mark | None = None
+    ) -> bool:
+        """Remember that `mark` was seen, and the anchor's URI, iff the mark still is `after` (None: there is
+        none), which `mark` was checked against; whether it was so. It never moves down."""
         with self._database.writing() as connection:
-            self._raise_mark(connection, key, mark)
+            row = connection.execute(f"SELECT {_MARK} FROM marks WHERE {_WHERE}", key.values).fetchone()
+            current = None if row is None else Mark(*row)
+            if current != after or (current is not None and mark.version < current.version):
+                return False
+            connection.execute(
+                "INSERT OR REPLACE INTO marks(network, contract, owner, chain_id, version, root, ledger,"
+                " entry, proved_from, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *key.values, mark.version, mark.root, mark.ledger, mark.entry, mark.proved_from,
+                    time.time(),
+                ),
+            )  # fmt: skip
             # An older blob that is served later is recognised by its root.
             connection.execute(
                 "INSERT INTO known_anchors VALUES (?, ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT DO UPDATE SET uri = coalesce(uri, excluded.uri)",
                 (*key.values, mark.version, mark.root, uri),
             )
+            return True
+
+    def prove(self, key: ChainKey, mark: Mark, *, proved_from: int) -> None:
+        """Remember that the anchors from that version on are proved to lead to `mark`."""
+        with self._database.writing() as connection:
+            connection.execute(
+                f"UPDATE marks SET proved_from = min(coalesce(proved_from, version), ?) WHERE {_WHERE}"
+                " AND version = ? AND root = ?",
+                (proved_from, *key.values, mark.version, mark.root),
+            )
+
+    def known_roots(self, key: ChainKey) -> dict[int, set[bytes]]:
+        """The roots that were ever verified on this chain, by version: several contradict each other."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                f"SELECT version, root FROM known_anchors WHERE {_WHERE}", key.values
+            ).fetchall()
+        roots: dict[int, set[bytes]] = {}
+        for version, root in rows:
+            roots.setdefault(version, set()).add(root)
+        return roots
 
     def know(self, key: ChainKey, anchors: Iterable[tuple[int, bytes, str | None]]) -> None:
         """Remember anchors, (version, root, URI), that a history proved."""
@@ -223,21 +262,27 @@ class StateStore:
         return [(network, KnownAnchor(*anchor)) for network, *anchor in rows]
 
     def needed_roots(self, owner: str) -> set[bytes]:
-        """The roots of the newest anchors on every chain, and of those in flight: their blobs are needed."""
+        """The roots of the newest anchors on every chain, of those in flight, and of those that the memory is
+        based on: their blobs are needed."""
         with self._database.reading() as connection:
             rows = connection.execute(
-                "SELECT root FROM marks WHERE owner = ?1 UNION SELECT root FROM intents WHERE owner = ?1",
+                "SELECT root FROM marks WHERE owner = ?1 UNION SELECT root FROM intents WHERE owner = ?1"
+                " UNION SELECT root FROM last_anchors WHERE owner = ?1",
                 (owner,),
             ).fetchall()
         return {root for (root,) in rows}
 
     def keep_evidence(self, key: ChainKey, verdict: str, seen: Mark | None, mark: Mark | None) -> None:
-        """Keep what was seen when the chain contradicted what is known."""
+        """Keep what was seen when the chain contradicted what is known: each contradiction once, however
+        often it is seen."""
         with self._database.writing() as connection:
             connection.execute(
                 "INSERT INTO conflicts(network, contract, owner, chain_id, verdict, seen_version, seen_root,"
                 " seen_ledger, mark_version, mark_root, mark_ledger, noticed_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 WHERE NOT EXISTS (SELECT 1"
+                " FROM conflicts WHERE network = ?1 AND contract = ?2 AND owner = ?3 AND chain_id = ?4"
+                " AND verdict = ?5 AND seen_version IS ?6 AND seen_root IS ?7 AND mark_version IS ?9"
+                " AND mark_root IS ?10)",
                 (*key.values, verdict, *_columns(seen), *_columns(mark), time.time()),
             )
 
@@ -256,16 +301,21 @@ class StateStore:
             ).fetchall()
         return tuple(Conflict(*row) for row in rows)
 
-    def forget_chain(self, network: str, contract: str, owner: str) -> None:
+    def forget_chain(self, network: str, contract: str, owner: str, *, present: str) -> None:
         """Drop the marks of every chain of this network, contract and owner, on a person's explicit word.
 
-        What the memory was based on is dropped with them. The roots that were verified stay, as those of a
-        chain that is no more: nothing that was anchored there counts as anchored on what takes its place. The
-        evidence of conflicts stays.
+        What the memory was based on is dropped with them, and what is in flight on other chains than the one
+        with the id `present`, where it may still take effect. The roots that were verified stay, as those of
+        a chain that is no more: nothing that was anchored there counts as anchored on what takes its place.
+        The evidence of conflicts stays.
         """
         with self._database.writing() as connection:
-            for table in ("marks", "last_anchors", "intents"):
+            for table in ("marks", "last_anchors"):
                 _delete_all(connection, table, network, contract, owner)
+            connection.execute(
+                "DELETE FROM intents WHERE network = ? AND contract = ? AND owner = ? AND chain_id <> ?",
+                (network, contract, owner, present),
+            )
             connection.execute(
                 "UPDATE known_anchors SET chain_id = chain_id || ?"
                 " WHERE network = ? AND contract = ? AND owner = ?",
@@ -313,16 +363,6 @@ class StateStore:
             connection.execute(f"DELETE FROM intents WHERE {_WHERE}", key.values)
 
     # -- inside
-
-    @staticmethod
-    def _raise_mark(connection: sqlite3.Connection, key: ChainKey, mark: Mark) -> None:
-        connection.execute(
-            "INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT DO UPDATE SET version = excluded.version, root = excluded.root,"
-            " ledger = excluded.ledger, updated_at = excluded.updated_at"
-            " WHERE excluded.version > version OR (excluded.version = version AND excluded.ledger > ledger)",
-            (*key.values, mark.version, mark.root, mark.ledger, time.time()),
-        )
 
     def _row(self, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
         with self._database.reading() as connection:

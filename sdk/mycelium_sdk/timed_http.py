@@ -3,7 +3,7 @@
 What `requests` offers limits each single wait for bytes, so that a server which sends one byte a second holds
 its caller for ever, and it keeps whatever comes. Environment proxies and certificate bundles count as usual;
 redirects are the caller's business, and `~/.netrc` is not read: an address may carry a key, and nobody else
-should get it.
+should get it. The texts of the libraries' errors quote addresses: `without_address` is what may be chained.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ __all__ = [
     "new_session",
     "read_answer",
     "time_limit",
+    "without_address",
 ]
 
 REQUEST_SECONDS = 20.0
@@ -66,6 +67,50 @@ def is_certificates_fault(error: BaseException) -> bool:
             seen.add(id(found))
             waiting += [*found.args, found.__cause__, found.__context__, getattr(found, "reason", None)]
     return False
+
+
+def without_address(error: BaseException) -> requests.exceptions.RequestException:
+    """The same failure as a cause that any traceback may show: its kind, the kinds of what it came from, and
+    what the operating system or TLS said, which knows hosts only.
+
+    It is of the same class of `requests`, and `is_certificates_fault` judges it alike.
+    """
+    if isinstance(error, _AddressFree):
+        return error
+    errors = _downwards(error)
+    kind = next((one for one in type(error).__mro__ if one.__module__ == "requests.exceptions"), None)
+    if kind is None:
+        unusable = isinstance(error, ValueError)  # as urllib3 and codecs find an address to be
+        kind = requests.exceptions.InvalidURL if unusable else requests.exceptions.ConnectionError
+    root = errors[-1]
+    bare = isinstance(root, OSError) and type(root).__module__ in {"builtins", "ssl", "socket"}
+    words = f": {root.strerror or root}" if bare and isinstance(root, OSError) else ""
+    told = _address_free(kind)(", ".join(type(one).__name__ for one in errors) + words)
+    if bare:
+        told.__cause__ = type(root)(*root.args)
+    return told
+
+
+def _downwards(error: BaseException) -> list[BaseException]:
+    """An error and what it came from, each library's within the next one's."""
+    errors: list[BaseException] = []
+    found: object = error
+    while isinstance(found, BaseException) and found not in errors:
+        errors.append(found)
+        beneath = [getattr(found, "reason", None), *found.args, found.__cause__, found.__context__]
+        found = next((one for one in beneath if isinstance(one, BaseException)), None)
+    return errors
+
+
+class _AddressFree(requests.exceptions.RequestException):
+    """Names no address."""
+
+
+@functools.cache
+def _address_free(kind: type[requests.exceptions.RequestException]) -> type[_AddressFree]:
+    return type(
+        kind.__name__, (_AddressFree, kind) if kind is not _AddressFree.__base__ else (_AddressFree,), {}
+    )
 
 
 class AnswerTooLarge(requests.exceptions.RequestException):

@@ -78,7 +78,10 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
     ),
     Verdict.DIVERGED: (
         "The chain and this memory have gone different ways, most likely because another machine anchored.",
-        "Bring both together: `mycelium memory sync`. Or load what is anchored: `mycelium memory rehydrate`.",
+        (
+            "Bring both together: `mycelium memory sync`. Or drop what is only here:"
+            " `mycelium memory rehydrate --on-conflict replace`."
+        ),
     ),
     Verdict.NOT_ANCHORED: (
         "This owner has never anchored a memory on this chain and contract.",
@@ -89,12 +92,15 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
         "Do not accept it. Ask another server; only on purpose, `--trust-chain-anew` goes on with it.",
     ),
     Verdict.FORK: (
-        "The chain names another root for a version that was already verified here.",
+        "The chain contradicts what was already verified here: it names another root, or another past.",
         "Do not accept it. Compare with a second RPC server; one of the two is not telling the truth.",
     ),
     Verdict.CHAIN_RESET: (
         "The chain was started anew, or set back, since this memory was anchored on it.",
-        "If it was reset or wiped with your knowledge: `mycelium memory anchor --trust-chain-anew`.",
+        (
+            "Check that it is looked for in the right place: `mycelium doctor`. If it was reset or wiped with"
+            " your knowledge: `mycelium memory anchor --trust-chain-anew`."
+        ),
     ),
     Verdict.WRONG_OWNER: (
         "This memory belongs to another account.",

@@ -78,11 +78,11 @@ class Wallet:
 
         A missing folder is made, mode 0700. Raises `WalletExists` rather than ever overwrite,
         `PassphraseRequired` for an empty passphrase, `InputError` for a malformed seed, `WalletError` if the
-        file cannot be written.
+        path is a folder, or the file cannot be written.
         """
         path = Path(path)
         if os.path.lexists(path):
-            raise _exists(path)
+            raise already_there(path)
         secret = _passphrase_bytes(passphrase)
         private_key = os.urandom(32) if seed is None else decode_seed(seed)
         if private_key is None:
@@ -165,13 +165,40 @@ class Wallet:
             )
         except WalletError as error:
             if isinstance(error.__cause__, FileExistsError):  # another process was faster
-                raise _exists(self.path) from error
+                raise already_there(self.path) from error
+            if isinstance(error.__cause__, FileNotFoundError) and self.path.parent.is_dir():
+                raise WalletError(  # as on /proc
+                    f"no file can be made in {self.path.parent}", hint="choose another folder"
+                ) from error
             raise
 
 
+def already_there(path: Path) -> WalletError:
+    """Why no wallet can be made at a path where something is."""
+    if path.is_dir():
+        return WalletError(f"{path} is a folder", hint=f"name a file, for example {path / 'wallet.json'}")
+    return WalletExists(
+        f"there is a wallet at {path} already, and it is never overwritten",
+        hint="use it, choose another path with --wallet, or move it away first",
+    )
+
+
 def find_passphrase(argument: str | None = None, env: Mapping[str, str] | None = None) -> str | None:
-    """The passphrase given, else `MYCELIUM_DECRYPT_KEY`, else None. An empty one counts as missing."""
-    return argument or (os.environ if env is None else env).get(DECRYPT_KEY_VARIABLE) or None
+    """The passphrase given, else `MYCELIUM_DECRYPT_KEY`, else None. An empty one counts as missing.
+
+    Raises `PassphraseRequired` if the variable is not UTF-8.
+    """
+    if argument:
+        return argument
+    found = (os.environ if env is None else env).get(DECRYPT_KEY_VARIABLE)
+    try:
+        (found or "").encode("utf-8")
+    except UnicodeEncodeError:  # not chained: the cause holds the passphrase
+        raise PassphraseRequired(
+            f"the environment variable {DECRYPT_KEY_VARIABLE} is not valid UTF-8",
+            hint="set it to the passphrase as UTF-8 text",
+        ) from None
+    return found or None
 
 
 def require_passphrase(argument: str | None = None, env: Mapping[str, str] | None = None) -> str:
@@ -254,13 +281,6 @@ def _passphrase_missing() -> PassphraseRequired:
     return PassphraseRequired(
         "the wallet's passphrase is missing or empty",
         hint=f"set the environment variable {DECRYPT_KEY_VARIABLE}",
-    )
-
-
-def _exists(path: Path) -> WalletExists:
-    return WalletExists(
-        f"there is a wallet at {path} already, and it is never overwritten",
-        hint="use it, choose another path, or move it away first",
     )
 
 

@@ -75,7 +75,7 @@ def test_another_analyzer_makes_the_index_anew(
     for module in (segments_module, indexing):
         monkeypatch.setattr(module, "ANALYZER", "another")
     monkeypatch.setattr(documents, "terms", lambda text: [f"{word}-2" for word in text.split()])
-    store._search = None
+    store._file.now().search = None
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute(
             "BEGIN IMMEDIATE"
@@ -84,7 +84,7 @@ def test_another_analyzer_makes_the_index_anew(
         other.execute("ROLLBACK")
     assert _found(store, "note") == []
     monkeypatch.undo()
-    store._search = None
+    store._file.now().search = None
     assert len(_found(store, "note")) == 300
 
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from mycelium_sdk.backends.integrity import Integrity
-from mycelium_sdk.backends.local import LocalVectorBackend, schema
-from mycelium_sdk.errors import ForeignFile, Tampered
+from mycelium_sdk.backends.local import LocalVectorBackend, schema, upgrade
+from mycelium_sdk.errors import ForeignFile, NewerFile, Tampered
 from tests.backends.programs import killed_ever_later, put_old_file, start
 
 VERSION_1 = Path(__file__).with_name("version_1.db.gz")
@@ -120,3 +120,21 @@ def test_an_old_file_with_a_row_that_is_no_record_is_not_touched(owner: str, pat
     with pytest.raises(Tampered, match="memory 22"):
         LocalVectorBackend(owner, path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.usefixtures("old")
+def test_a_newer_version_that_upgrades_the_file_meanwhile_is_not_used(
+    owner: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = upgrade.upgrade
+
+    def late(*arguments: Any) -> None:
+        with closing(sqlite3.connect(path, isolation_level=None)) as newer:
+            newer.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+        real(*arguments)
+
+    monkeypatch.setattr(upgrade, "upgrade", late)
+    with pytest.raises(NewerFile, match="newer version"):
+        LocalVectorBackend(owner, path)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION + 1,)

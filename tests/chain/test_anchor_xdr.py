@@ -3,7 +3,9 @@ bytes."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,9 +22,12 @@ from mycelium_sdk.chain.anchor_xdr import (
 )
 from mycelium_sdk.chain.anchors import (
     EVENT_NAME,
+    MAX_ACL_BYTES,
+    MAX_URI_BYTES,
     Anchor,
     anchor_from_event,
     anchor_from_event_xdr,
+    anchor_from_value,
     anchor_to_value,
     previous_of,
     previous_of_first,
@@ -30,11 +35,18 @@ from mycelium_sdk.chain.anchors import (
 from mycelium_sdk.errors import InputError, WrongDomain
 from mycelium_sdk.strkey import decode_contract, encode_account, encode_contract
 
-U64 = st.integers(0, 2**64 - 1)
+MOMENTS = st.integers(0, 253_370_764_799)
 HASH = st.binary(min_size=32, max_size=32)
 OWNERS = st.one_of(HASH.map(encode_account), HASH.map(encode_contract))
 ANCHORS = st.builds(
-    Anchor, OWNERS, st.integers(1, 2**64 - 1), HASH, st.binary(max_size=40), st.binary(max_size=40), HASH, U64
+    Anchor,
+    OWNERS,
+    st.integers(1, 2**63 - 1),
+    HASH,
+    st.binary(max_size=40),
+    st.binary(max_size=40),
+    HASH,
+    MOMENTS,
 )
 TOPIC = symbol_xdr(EVENT_NAME)
 
@@ -92,6 +104,42 @@ def _by_objects(topics: list[bytes], value: bytes) -> Anchor | None:
         )
     except Exception:  # noqa: BLE001 - whatever a decoder raises
         return None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"version": 0},
+        {"version": 2**63},
+        {"version": 2**64 - 1},
+        {"timestamp": 253_370_764_800},
+        {"timestamp": 2**64 - 1},
+        {"uri": bytes(MAX_URI_BYTES + 1)},
+        {"acl": bytes(MAX_ACL_BYTES + 1)},
+    ],
+    ids=str,
+)
+def test_what_no_contract_can_have_written_is_no_anchor(fields: dict[str, Any]) -> None:
+    """Neither by its bytes nor by its objects: databases and dates could not hold it."""
+    genuine = Anchor(encode_account(bytes(32)), 1, bytes(32), b"", b"", bytes(32), 1)
+    topics = [TOPIC, address_xdr(genuine.owner)]
+    assert anchor_from_event_xdr(topics, _value(genuine)) == genuine
+    value = _value(dataclasses.replace(genuine, **fields))
+    assert decode_anchor(value) is not None
+    with pytest.raises(WrongDomain, match="not an anchor"):
+        anchor_from_event_xdr(topics, value)
+    if "version" in fields or "timestamp" in fields:
+        with pytest.raises(WrongDomain, match="not an anchor") as caught:
+            anchor_from_value(genuine.owner, xdr.SCVal.from_xdr_bytes(value))
+        assert caught.value.hint is not None
+        assert "another RPC server" in caught.value.hint
+
+
+def test_a_key_that_is_no_text_makes_no_anchor() -> None:
+    key = xdr.SCVal(xdr.SCValType.SCV_SYMBOL, sym=xdr.SCSymbol(b"\xff\xfe"))
+    value = xdr.SCVal(xdr.SCValType.SCV_MAP, map=xdr.SCMap([xdr.SCMapEntry(key, scval.to_uint64(1))]))
+    with pytest.raises(WrongDomain, match="a key is no text"):
+        anchor_from_value(encode_account(bytes(32)), value)
 
 
 @given(st.binary(max_size=300))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 from stellar_sdk import Keypair, StrKey, scval
 
+from mycelium_sdk.assembly import AnchorDesk
 from mycelium_sdk.chain.addresses import WELL_KNOWN, local_contract_id
 from mycelium_sdk.chain.artifact import memory_anchor_wasm
+from mycelium_sdk.chain.base import EntryStatus
 from mycelium_sdk.config import load_configuration
 from mycelium_sdk.context import AgentContext
 from mycelium_sdk.errors import (
@@ -19,6 +24,7 @@ from mycelium_sdk.errors import (
     ConfigError,
     ContractFailed,
     InputError,
+    NotAnchored,
     PassphraseRequired,
     WalletNotFound,
     WrongPassphrase,
@@ -221,6 +227,79 @@ def test_the_local_network_sets_itself_up_and_says_so(folder: Path, wallet: Path
         assert client.set_anchor_if(context.keypair(), 0, bytes(31) + b"\x01").version == 1
     assert [line.split()[0] for line in said] == ["deployed", "funded"]
     assert (folder.parent / "home" / "localnet" / "chain.db").exists()
+
+
+def test_looking_makes_neither_chain_nor_contract(folder: Path, wallet: Path) -> None:
+    said: list[str] = []
+    file = folder.parent / "home" / "localnet" / "chain.db"
+    with AgentContext(wallet, passphrase=PASSPHRASE, notify=said.append) as context:
+        desk = AnchorDesk(context, None)
+        assert (desk.identity().latest_ledger, desk.get_anchor(ADDRESS)) == (0, None)
+        assert desk.entry_state(ADDRESS).status is EntryStatus.ABSENT
+        assert desk.history_sources() == ()
+        with pytest.raises(NotAnchored):
+            desk.keeper()
+        assert not file.exists()
+        context.chain.identity()
+        assert file.exists()
+        assert desk.get_anchor(ADDRESS) is None
+    assert said == []
+
+
+@pytest.mark.timeout(60)
+def test_who_is_notified_may_ask_the_memory(folder: Path, wallet: Path) -> None:
+    """In the same thread, and in another one that is waited for."""
+    said: list[object] = []
+
+    def notify(_: str) -> None:
+        said.append(desk.get_anchor(ADDRESS))
+        thread = threading.Thread(target=lambda: said.append(desk.get_anchor(ADDRESS)))
+        thread.start()
+        thread.join()
+
+    with AgentContext(wallet, passphrase=PASSPHRASE, notify=notify) as context:
+        desk = AnchorDesk(context, None)
+        assert desk.make_ready()
+        assert said == [None, None]
+        assert not desk.make_ready()
+
+
+@pytest.mark.timeout(60)
+def test_threads_that_need_the_contract_first_all_find_it(folder: Path, wallet: Path) -> None:
+    said: list[str] = []
+    with AgentContext(wallet, passphrase=PASSPHRASE, notify=said.append) as context:
+        desk = AnchorDesk(context, None)
+        with ThreadPoolExecutor(4) as pool:
+            made = list(pool.map(lambda _: desk.make_ready(), range(4)))
+        assert any(made)
+        assert desk.get_anchor(ADDRESS) is None
+    assert [line.split()[0] for line in said] == ["deployed"]
+
+
+@pytest.mark.timeout(60)
+def test_a_forked_child_goes_on_with_a_context_that_another_thread_was_using(
+    folder: Path, wallet: Path
+) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def passphrase() -> str:
+        asked.set()
+        answered.wait()
+        return PASSPHRASE
+
+    with AgentContext(wallet, passphrase=passphrase) as context:
+        thread = threading.Thread(target=context.keypair)
+        thread.start()
+        asked.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            os._exit(0 if context.chain.identity().latest_ledger >= 1 else 1)
+        try:
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        finally:
+            answered.set()
+            thread.join()
 
 
 def test_the_chain_file_may_be_elsewhere(folder: Path, wallet: Path) -> None:

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import socket
+import traceback
 from typing import TYPE_CHECKING
 
 import pytest
@@ -329,6 +330,32 @@ def test_the_cause_is_kept(hasty: HttpClient, listen: Callable[..., Listening]) 
     with pytest.raises(stellar_sdk.exceptions.ConnectionError) as caught:
         hasty.post(listen(Visit.silence).url, json_data=ASK)
     assert isinstance(caught.value.__cause__, requests.exceptions.Timeout)
+
+
+def test_the_cause_names_no_address(client: HttpClient) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        host = f"127.0.0.1:{closed.getsockname()[1]}"
+    for url, said in (
+        (f"http://user:sesame@{host}/open/sesame?key=sesame", "Connection refused"),
+        (f"http://{'a' * 70}.example/open/sesame", "LocationParseError"),
+        ("ftp://rpc.example.org/open/sesame", "InvalidSchema"),
+    ):
+        with pytest.raises(stellar_sdk.exceptions.ConnectionError) as caught:
+            client.post(url, json_data=ASK)
+        shown = "".join(traceback.format_exception(caught.value))
+        assert said in shown
+        assert "sesame" not in shown
+        assert caught.value.__context__ is None, "nor does anything that looks further show it"
+
+
+def test_a_certificate_that_is_refused_is_told_from_other_failures_of_tls(
+    listen: Callable[..., Listening], client: HttpClient, certificate: tuple[ssl.SSLContext, Path]
+) -> None:
+    """When sending, too, where only a certificate is judged before anything is sent."""
+    error = failure(client, listen(answering(http_answer(RESULT)), certificate[0]).url, SEND)
+    assert type(error) is ChainError
+    assert "CERTIFICATE_VERIFY_FAILED" in "".join(traceback.format_exception(error))
 
 
 def test_a_chain_client_has_this_client() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import ssl
 import traceback
 from typing import TYPE_CHECKING
 
 import pytest
 import requests.exceptions
+import urllib3.exceptions
 from stellar_sdk import StrKey, xdr
 
 from mycelium_localnet import IN_PROCESS_URL
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from mycelium_sdk.chain.rpc import RpcChain
     from tests.chain.conftest import FakeServer, Replies, Reply
 
+URL = "https://user:sesame@rpc.example.org/v1/key-open-sesame"
 CONTRACT = StrKey.encode_contract(bytes(range(32)))
 HTML = "<!doctype html><title>502 Bad Gateway</title>"
 
@@ -187,6 +191,38 @@ def test_messages_name_the_server_and_never_its_key(
         assert "rpc.example.org" in str(caught.value)
         assert "sesame" not in text
         assert "sesame" not in f"{caught.value.hint} {chain!r}"
+
+
+def test_no_traceback_shows_the_key_of_an_address(
+    chain: RpcChain, server: FakeServer, reply: type[Replies]
+) -> None:
+    """The texts of libraries quote addresses, and so do the errors beneath them; the useful part stays."""
+    refused = ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+    beneath = urllib3.exceptions.NewConnectionError(None, f"no way to {URL}")  # type: ignore[arg-type]
+    beneath.__cause__ = refused
+    quoting = requests.exceptions.ConnectionError(
+        urllib3.exceptions.MaxRetryError(None, URL, reason=beneath)  # type: ignore[arg-type]
+    )
+    untrusted = ssl.SSLCertVerificationError(1, "certificate verify failed: self-signed certificate")
+    for cause, kind, said in (
+        (quoting, ChainUnavailable, "NewConnectionError, ConnectionRefusedError: Connection refused"),
+        (requests.exceptions.SSLError(URL, untrusted), ChainError, "self-signed certificate"),
+        (requests.exceptions.ReadTimeout(URL), ChainUnavailable, "ReadTimeout"),
+        (requests.exceptions.InvalidURL(URL), ConfigError, "InvalidURL"),
+    ):
+        every_answer(server, "getNetwork", reply.no_answer(cause))
+        with pytest.raises(MyceliumError) as caught:
+            chain.identity()
+        assert type(caught.value) is kind
+        assert isinstance(caught.value.__cause__, type(cause))
+        shown = "".join(traceback.format_exception(caught.value))
+        assert said in shown
+        found: BaseException | None = caught.value
+        while found is not None:
+            assert "sesame" not in f"{found!r} {found} {found.args}"
+            assert found.__context__ is None, "nor does anything that looks further show it"
+            found = found.__cause__
+        assert "sesame" not in shown
 
 
 @pytest.mark.parametrize(

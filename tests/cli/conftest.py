@@ -152,7 +152,7 @@ def at_terminal() -> Iterator[Callable[..., Terminal]]:
 
     with contextlib.ExitStack() as stack:
 
-        def start(*arguments: str) -> Terminal:
-            return stack.enter_context(contextlib.closing(Terminal(*arguments)))
+        def start(*arguments: str, piped: str = "") -> Terminal:
+            return stack.enter_context(contextlib.closing(Terminal(*arguments, piped=piped)))
 
         yield start

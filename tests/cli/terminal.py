@@ -45,21 +45,27 @@ def interrupt(process: subprocess.Popen[bytes], press: Callable[[], None]) -> No
             return
 
 
-# Makes the terminal the controlling one of a new session, then becomes the command line.
+# Makes the terminal the controlling one of a new session, puts a pipe with a text in the place of stdin where
+# there is a text, then becomes the command line.
 AT_TERMINAL = """
 import os, sys
 os.login_tty(int(sys.argv[1]))
-os.execv(sys.executable, [sys.executable, "-m", "mycelium_cli", *sys.argv[2:]])
+if sys.argv[2]:
+    reading, writing = os.pipe()
+    os.write(writing, sys.argv[2].encode())
+    os.close(writing)
+    os.dup2(reading, 0)
+os.execv(sys.executable, [sys.executable, "-m", "mycelium_cli", *sys.argv[3:]])
 """
 
 
 class Terminal:
-    """The command line at a terminal: what a person sees and types."""
+    """The command line at a terminal: what a person sees and types. `piped`: what stdin holds instead."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, piped: str = "") -> None:
         self.controller, terminal = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", AT_TERMINAL, str(terminal), *arguments],
+            [sys.executable, "-c", AT_TERMINAL, str(terminal), piped, *arguments],
             env={**os.environ, "MYCELIUM_DECRYPT_KEY": ""},
             pass_fds=[terminal],
         )

@@ -102,3 +102,22 @@ def test_ctrl_c_ends_with_130_and_no_traceback(cli: Cli, monkeypatch: pytest.Mon
     outcome = cli("wallet", "show", "--json")
     assert outcome.code == 130
     assert outcome.err == "\nerror: interrupted\n"
+
+
+def test_what_the_system_refuses_about_a_file_is_no_bug(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Session) -> None:
+        raise PermissionError(13, "Permission denied", "/somewhere/else")
+
+    monkeypatch.setattr(Session, "wallet", fail)
+    outcome = cli("wallet", "show", "--json")
+    assert outcome.code == 5
+    assert outcome.json["error"]["message"] == "cannot use /somewhere/else: permission denied"
+    assert "Traceback" not in outcome.err
+
+
+def test_a_file_that_was_not_looked_for_is_a_bug(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Session) -> None:
+        raise FileNotFoundError(2, "No such file or directory", "/somewhere/else")
+
+    monkeypatch.setattr(Session, "wallet", fail)
+    assert cli("wallet", "show").code == 1

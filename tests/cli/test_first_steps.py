@@ -62,6 +62,25 @@ def test_doctor_on_a_read_only_disk_never_says_that_the_memory_is_damaged(cli: C
     assert "move" not in done.stdout
 
 
+def test_a_blob_in_a_folder_that_bars_the_way_is_not_said_to_be_missing(
+    tmp_path: Path, wallet: Wallet
+) -> None:
+    program = [sys.executable, "-m", "mycelium_cli", "memory", "inspect", wallet.address, "--blob"]
+    if os.getuid() == 0:  # whom no mode stops, unless it gives that up
+        if shutil.which("setpriv") is None:
+            pytest.skip("root, and no setpriv")
+        program = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *program]
+    dark = tmp_path / "dark"
+    dark.mkdir()
+    dark.chmod(0)
+    try:
+        done = subprocess.run([*program, str(dark / "f")], check=False, capture_output=True, text=True)
+    finally:
+        dark.chmod(0o700)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: cannot read {dark / 'f'}: permission denied\nhint: ")
+
+
 @pytest.mark.usefixtures("wallet")
 def test_doctor_on_a_folder_without_the_right_to_write_says_so(cli: Cli, own_home: Path) -> None:
     assert cli("memory", "remember", "x").code == 0
@@ -189,8 +208,28 @@ def test_a_full_folder_is_refused_as_full_whatever_its_mode(cli: Cli, tmp_path: 
 def test_a_kind_has_its_article(value: object, said: str) -> None:
     with pytest.raises(InputError, match=said):
         checked_count(value, "k")
-    with pytest.raises(InputError, match="query is an int instead of a string"):
+    with pytest.raises(InputError, match="query is an int instead of a string") as caught:
         checked_text(3, "query")
+    assert caught.value.hint == "give a str"
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "said"),
+    [
+        (b"remember the milk" * 100, 3, "is not a chain file"),
+        (b"SQLite format 3\0" + bytes(52) + b"MYLC" + b"\xff" * 4000, 6, "is damaged"),
+    ],
+)
+def test_a_damaged_chain_is_the_chains_trouble_and_a_strangers_file_the_configurations(
+    ended: Any, tmp_path: Path, content: bytes, code: int, said: str
+) -> None:
+    file = tmp_path / "chain.db"
+    file.write_bytes(content)
+    file.chmod(0o600)
+    outcome = ended("localnet", "--state", str(file))
+    assert (outcome.code, outcome.out) == (code, "")
+    assert said in outcome.err
+    assert "restore it from a copy" in outcome.err
 
 
 class _Latest:

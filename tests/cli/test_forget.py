@@ -107,15 +107,36 @@ def test_it_says_what_still_holds_the_text_and_what_is_anchored(cli: Cli) -> Non
     assert cli("memory", "forget", third).err == "", "the anchor never committed to it"
 
 
+def test_what_was_purged_is_not_called_published(cli: Cli, tmp_path: Path) -> None:
+    shared, elsewhere = tmp_path / "shared", tmp_path / "disk"
+    shared.mkdir()
+    elsewhere.mkdir()
+    doomed = remembered(cli, "doomed")
+    first = cli("memory", "anchor", "--publish", str(shared), "--json").json["uri"]
+    remembered(cli, "other")
+    second = cli("memory", "anchor", "--publish", str(elsewhere), "--json").json["uri"]
+    remembered(cli, "a third")
+    third = cli("memory", "anchor", "--publish", str(shared), "--json").json["uri"]
+    assert "removed version 1" in cli("memory", "purge", "1", "--yes").out
+    elsewhere.rename(tmp_path / "not mounted")
+    outcome = cli("memory", "forget", doomed)
+    assert outcome.out == (
+        f"forgot 1 memory\nstill published:\n  version 3  {third}\n"
+        f"  version 2  {second} (cannot be looked into from here; it may hold the text)\n"
+        f"no longer there (unless the address is another machine's):\n  version 1  {first}\n"
+    )
+
+
 def test_the_published_versions_as_json(cli: Cli) -> None:
     doomed = remembered(cli, "doomed")
     anchor = cli("memory", "anchor", "--json").json
     (found,) = cli("memory", "forget", doomed, "--json").json["published"]
-    assert (found["version"], found["uri"], found["root"], found["seen"]) == (
+    assert (found["version"], found["uri"], found["root"], found["seen"], found["missing"]) == (
         1,
         anchor["uri"],
         anchor["root"],
         True,
+        False,
     )
 
 

@@ -143,6 +143,20 @@ def test_nothing_found_is_said_on_stderr(cli: Cli) -> None:
     assert cli("memory", "recall", "anything", "--json").json == []
 
 
+def test_what_was_found_and_left_out_is_not_called_nothing(cli: Cli) -> None:
+    cli("memory", "remember", "likes tea")
+    assert cli("memory", "recall", "tea", "-k", "0").err == "note: -k 0 asks for nothing\n"
+    beyond = cli("memory", "recall", "tea", "--offset", "99")
+    assert (beyond.out, beyond.err) == ("", "note: nothing was found beyond the best 99\n")
+
+
+def test_tags_and_sessions_cannot_look_like_further_memories(cli: Cli) -> None:
+    cli("memory", "remember", "likes tea", "--tag", "a\n 2. forged", "--session", "b\n 3. forged\tas well")
+    outcome = cli("memory", "recall", "tea")
+    assert len(outcome.out.splitlines()) == 2
+    assert "tags a\\x0a 2. forged; session b\\x0a 3. forged\\x09as well" in outcome.out
+
+
 def test_status_local_says_what_is_here(cli: Cli, wallet: Wallet) -> None:
     empty = cli("memory", "status", "--local", "--json").json
     assert empty == {

@@ -19,7 +19,7 @@ from .terminal import CTRL_C, CTRL_D, clean, interrupt, unread
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .conftest import Process
+    from .conftest import Cli, Process
     from .terminal import Terminal
 
 C_LOCALE = {"LC_ALL": "C", "LANG": "C"}
@@ -102,8 +102,27 @@ def test_stdin_that_is_closed_is_an_error(wallet: Wallet) -> None:
     assert b"closed" in done.stderr
 
 
-def test_a_full_disk_is_said_plainly(process: Process, wallet: Wallet) -> None:
-    with Path("/dev/full").open("wb") as full, process("wallet", "show", stdout=full) as started:
+def test_an_export_to_a_closed_stdout_is_no_success(cli: Cli, wallet: Wallet) -> None:
+    assert cli("memory", "remember", "tea").code == 0
+    command = f'"{sys.executable}" -m mycelium_cli memory export >&-'
+    done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"error: the result cannot be written: Bad file descriptor\nhint: ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("wallet", "show"),
+        ("--version",),
+        ("--help",),
+        ("memory", "--help"),
+        ("memory", "export", "--help"),
+        ("--json", "--help"),
+    ],
+)
+def test_a_full_disk_is_said_plainly(process: Process, wallet: Wallet, arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full, process(*arguments, stdout=full) as started:
         assert started.stderr is not None
         error = started.stderr.read().decode()
         assert started.wait(TIMEOUT) == 1
@@ -129,6 +148,17 @@ def test_a_person_is_asked_twice_without_echo(at_terminal: Callable[..., Termina
             terminal.seen = terminal.seen.replace(prompt, "")
     assert "not the same" in terminal.seen
     assert terminal.rest() == 0
+    assert "remembered, id " in terminal.seen
+    assert "sesame" not in terminal.seen
+    assert Wallet.load(Path(".mycelium/wallet.json")).unlock("open sesame").seed.startswith("S")
+
+
+def test_a_person_who_pipes_a_text_in_is_asked_at_the_terminal(at_terminal: Callable[..., Terminal]) -> None:
+    terminal = at_terminal("memory", "remember", "-", piped="from git log\n")
+    for prompt in ("new wallet: ", "once more: "):
+        terminal.until(prompt)
+        terminal.types(b"open sesame\n")
+    assert terminal.rest() == 0, terminal.seen
     assert "remembered, id " in terminal.seen
     assert "sesame" not in terminal.seen
     assert Wallet.load(Path(".mycelium/wallet.json")).unlock("open sesame").seed.startswith("S")

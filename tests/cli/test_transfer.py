@@ -58,6 +58,14 @@ def test_the_result_as_json(cli: Cli) -> None:
     assert stored() == [("x", ["user"], None)]
 
 
+def test_headings_of_a_file_that_is_called_text_are_refused(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "notes.TXT").write_text("# H\n\nc\n")
+    outcome = cli("memory", "import", str(tmp_path / "notes.TXT"), "--headings")
+    assert outcome.code == 2
+    assert "--headings goes with --format markdown, and this is text" in outcome.err
+    assert "or say --format markdown" in outcome.err
+
+
 def test_options_name_the_format_they_go_with(cli: Cli) -> None:
     assert cli("memory", "import", "-", "--lines", stdin=b"a\nb").out == "imported 2 memories\n"
     assert cli("memory", "import", "-", "--headings", stdin=b"# H\nc").code == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -33,6 +33,30 @@ def test_new_makes_one_and_never_overwrites(cli: Cli, monkeypatch: pytest.Monkey
     assert again.code == 4
     assert "never overwritten" in again.err
     assert path.read_bytes() == before
+
+
+def test_a_place_where_no_wallet_can_be_is_called_what_it_is(cli: Cli) -> None:
+    folder = cli("wallet", "new", "--wallet", ".")
+    assert folder.code == 4
+    assert folder.err.startswith(f"error: {Path.cwd()} is a folder\nhint: name a file, for example ")
+    nowhere = cli("wallet", "new", "--wallet", "/proc/w.json")
+    assert nowhere.code == 4
+    assert nowhere.err == "error: no file can be made in /proc\nhint: choose another folder\n"
+
+
+def test_a_variable_that_is_no_text_is_the_wallets_trouble(ended: Any) -> None:
+    outcome = ended("wallet", "new", env={"MYCELIUM_DECRYPT_KEY": "\udcff"})
+    assert outcome.code == 4
+    assert outcome.err.startswith("error: the environment variable MYCELIUM_DECRYPT_KEY is not valid UTF-8\n")
+    assert "\nhint: set it to the passphrase as UTF-8 text\n" in outcome.err
+
+
+def test_sync_makes_no_wallet(cli: Cli, own_home: Path) -> None:
+    outcome = cli("memory", "sync")
+    assert outcome.code == 4
+    assert "there is no wallet at " in outcome.err
+    assert not Path(".mycelium").exists()
+    assert not (own_home / "localnet").exists()
 
 
 def test_show_needs_no_passphrase(cli: Cli, wallet: Wallet, monkeypatch: pytest.MonkeyPatch) -> None:

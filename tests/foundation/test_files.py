@@ -314,6 +314,9 @@ def test_a_database_needs_an_existing_folder_and_a_file(folder: Path) -> None:
     (folder / "dangling.db").symlink_to(folder / "missing" / "x.db")
     with pytest.raises(BackendError, match="does not exist"):
         files.open_private_sqlite(folder / "dangling.db")
+    (folder / "circle.db").symlink_to(folder / "circle.db")
+    with pytest.raises(BackendError, match="its symbolic links lead in a circle"):
+        files.open_private_sqlite(folder / "circle.db")
 
 
 def test_sqlite_refusing_to_open_is_explained(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ _ALONE = ["unshare", "--mount"] if os.getuid() == 0 else ["unshare", "--user", "
 # The home folder lies on a file system of eight megabytes that only this process sees; `ballast` fills it.
 # Wallet and chain lie elsewhere. `with refused(...)` checks the error, and that it names what to do.
 _PRELUDE = """
-    import contextlib, os, pathlib, subprocess, sys
+    import contextlib, os, pathlib, shutil, subprocess, sys
     from mycelium_sdk.config import load_configuration
     from mycelium_sdk.context import AgentContext
     from mycelium_sdk.errors import BackendError, BlobError, PublishFailed
@@ -245,12 +245,19 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
             assert mine.get_anchor() is None
             (disk / "missing").mkdir()
             assert mine.anchor(publish=disk / "missing" / "mem.json") == 1
-            for folder in ("blobs", "state"):
-                (disk / "home" / folder).rename(disk / folder)
+            (disk / "home" / "blobs").rename(disk / "blobs")
             mine.remember("two")
-            assert mine.anchor() == 2, "an open memory makes its folders anew"
+            assert mine.anchor() == 2, "an open memory makes its folder anew"
+            state = (disk / "home" / "state").rename(disk / "state")
+            mine.remember("three")
+            with refused(BackendError, "was moved away or removed while it was open", "put it back"):
+                mine.anchor()
+            shutil.rmtree(disk / "home" / "state")
+            state.rename(disk / "home" / "state")
+            assert mine.anchor() == 3
         with memory() as mine:
-            assert held(mine) == ["one", "two"]
+            assert held(mine) == ["one", "three", "two"]
+            assert mine.verify()
         missing = disk / "not there" / "memory.db"
         with refused(BackendError, "its folder does not exist", "mkdir -p"), memory() as mine:
             AgentMemory(mine.context, backend="local", backend_kwargs={"path": missing})

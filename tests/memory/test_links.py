@@ -385,5 +385,5 @@ def test_a_look_does_not_make_an_anchor_younger(world: World) -> None:
     assert newest is not None
     key, last = newest
     seen = LastAnchor(last.version, last.root, last.uri, last.change_counter + 2, last.anchored_at + 500)
-    memory._basis.adopt(key, seen, ledger=99)
+    memory._basis.adopt(key, seen)
     assert memory.last_anchor == replace(last, change_counter=last.change_counter + 2)

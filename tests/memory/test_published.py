@@ -121,7 +121,7 @@ def test_what_cannot_be_looked_into_is_named_as_that(world: World) -> None:
     ]
     with StateStore(memory.context.home.state_file) as state:
         for version, uri in enumerate(uris, 1):
-            state.record(key, LastAnchor(version, bytes([version]) * 32, uri, 0, 0.0), ledger=version)
+            state.record(key, LastAnchor(version, bytes([version]) * 32, uri, 0, 0.0))
     found = memory.versions_holding(doomed)
     assert [(one.version, one.uri, one.seen) for one in found] == [
         (6, missing, False),
@@ -129,6 +129,7 @@ def test_what_cannot_be_looked_into_is_named_as_that(world: World) -> None:
         (2, uris[1], False),
         (1, uris[0], False),
     ], "a blob that is gone from one's own folder is gone, and an anchor without an address names none"
+    assert [one.version for one in found if one.missing] == [6], "a folder that is there, and no such file"
     assert {one.network for one in found} == {"another network"}
     blob = memory.backend.export_blob()
     (blobs_of(memory) / f"{'01' * 32}.json").write_bytes(blob)

@@ -40,46 +40,87 @@ def intent(expected: int, transaction_hash: str | None = None) -> Intent:
 def test_facts_survive_closing_and_are_per_chain(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     with StateStore(path) as state:
-        state.record(KEY, anchor(3, counter=12), ledger=40)
+        state.record(KEY, anchor(3, counter=12))
+        assert state.raise_mark(KEY, Mark(3, root(3), 40, b"e" * 32, 2), "file:///3")
         state.put_intent(KEY, intent(3, "cafe"))
     with StateStore(path) as state:
         assert state.last_anchor(KEY) == anchor(3, counter=12)
-        assert state.mark(KEY) == Mark(3, root(3), 40)
+        assert state.mark(KEY) == Mark(3, root(3), 40, b"e" * 32, 2)
         assert state.known_anchor(KEY, root(3)) == KnownAnchor(3, root(3), "file:///3")
         assert state.intent(KEY) == intent(3, "cafe")
         assert state.last_anchor(OTHER_CHAIN) is None
         assert state.mark(OTHER_CHAIN) is None
         assert state.intent(OTHER_CHAIN) is None
-        assert state.known(*KEY.values[:3]) == {"aa": Mark(3, root(3), 40)}
+        assert state.known(*KEY.values[:3]) == {"aa": Mark(3, root(3), 40, b"e" * 32, 2)}
 
 
 def test_the_mark_never_moves_down(tmp_path: Path) -> None:
     with StateStore(tmp_path / "state.db") as state:
-        state.raise_mark(KEY, Mark(5, root(5), 50))
-        state.raise_mark(KEY, Mark(4, root(4), 60))
+        assert state.raise_mark(KEY, Mark(5, root(5), 50))
+        assert not state.raise_mark(KEY, Mark(4, root(4), 60), after=state.mark(KEY))
         assert state.mark(KEY) == Mark(5, root(5), 50)
-        state.raise_mark(KEY, Mark(5, root(5), 70))
-        assert state.mark(KEY) == Mark(5, root(5), 70)
-        state.record(KEY, anchor(2), ledger=80)
-        assert state.mark(KEY) == Mark(5, root(5), 70)
-        assert state.known_anchor(KEY, root(4)) == KnownAnchor(4, root(4), None)
+        state.record(KEY, anchor(2))
+        assert state.mark(KEY) == Mark(5, root(5), 50)
+        assert state.known_anchor(KEY, root(4)) is None
         assert state.known_anchor(KEY, root(3)) is None
         assert state.known_anchor(KEY, root(2)) == KnownAnchor(2, root(2), "file:///2")
 
 
+def test_the_mark_is_raised_only_from_what_it_was_checked_against(tmp_path: Path) -> None:
+    with StateStore(tmp_path / "one.db") as one, StateStore(tmp_path / "one.db") as other:
+        assert one.raise_mark(KEY, Mark(1, root(1), 10))
+        before = one.mark(KEY)
+        assert other.raise_mark(KEY, Mark(2, root(2), 20), after=before)
+        assert not one.raise_mark(KEY, Mark(2, root(9), 21), after=before), "checked against version 1"
+        assert not one.raise_mark(KEY, Mark(3, root(3), 21)), "checked against nothing"
+        assert one.mark(KEY) == Mark(2, root(2), 20)
+        assert one.known_roots(KEY) == {1: {root(1)}, 2: {root(2)}}
+
+
+def test_what_is_proved_of_the_past_of_a_mark_only_grows(tmp_path: Path) -> None:
+    with StateStore(tmp_path / "state.db") as state:
+        mark = Mark(5, root(5), 50)
+        state.raise_mark(KEY, mark)
+        state.prove(KEY, mark, proved_from=3)
+        state.prove(KEY, mark, proved_from=4)
+        assert state.mark(KEY) == replace(mark, proved_from=3)
+        state.prove(KEY, Mark(5, root(6), 50), proved_from=1)
+        state.prove(KEY, Mark(6, root(5), 50), proved_from=1)
+        assert state.mark(KEY) == replace(mark, proved_from=3), "that is not the mark"
+
+
+def test_a_contradiction_is_kept_once_however_often_it_is_seen(tmp_path: Path) -> None:
+    with StateStore(tmp_path / "state.db") as state:
+        for ledger in range(5):
+            state.keep_evidence(KEY, "ROLLBACK", Mark(1, root(1), ledger), Mark(2, root(2), 1))
+            state.keep_evidence(KEY, "CHAIN_RESET", None, None)
+        state.keep_evidence(OTHER_CHAIN, "CHAIN_RESET", None, None)
+        assert (state.evidence_count(KEY), state.evidence_count(OTHER_CHAIN)) == (2, 1)
+        state.keep_evidence(KEY, "ROLLBACK", Mark(1, root(7), 9), Mark(2, root(2), 1))
+        assert state.evidence_count(KEY) == 3
+
+
+def test_what_the_memory_is_based_on_is_needed(tmp_path: Path) -> None:
+    with StateStore(tmp_path / "state.db") as state:
+        state.record(KEY, anchor(3))
+        state.raise_mark(KEY, Mark(4, root(4), 50))
+        state.put_intent(OTHER_CHAIN, intent(6))
+        assert state.needed_roots(KEY.owner) == {root(3), root(4), root(7)}
+
+
 def test_what_the_memory_is_based_on_never_moves_down(tmp_path: Path) -> None:
     with StateStore(tmp_path / "state.db") as state:
-        state.record(KEY, anchor(5, counter=9), ledger=80)
-        state.record(KEY, anchor(4, counter=7), ledger=81)
+        state.record(KEY, anchor(5, counter=9))
+        state.record(KEY, anchor(4, counter=7))
         assert state.last_anchor(KEY) == anchor(5, counter=9)
 
 
 def test_recording_settles_only_the_intents_it_overtakes(tmp_path: Path) -> None:
     with StateStore(tmp_path / "state.db") as state:
         state.put_intent(KEY, intent(3))
-        state.record(KEY, anchor(3), ledger=1)
+        state.record(KEY, anchor(3))
         assert state.intent(KEY) == intent(3)
-        state.record(KEY, anchor(4), ledger=2)
+        state.record(KEY, anchor(4))
         assert state.intent(KEY) is None
 
 
@@ -88,9 +129,9 @@ def test_where_last_anchors_are_kept_elsewhere_the_rest_is_settled_alone(tmp_pat
         state.put_intent(KEY, intent(3))
         shared.record_last(KEY, anchor(4))
         shared.record_last(KEY, anchor(3))
-        state.settle(KEY, anchor(4), ledger=9)
+        state.settle(KEY, anchor(4))
         assert (state.last_anchor(KEY), shared.last_anchor(KEY)) == (None, anchor(4))
-        assert (state.mark(KEY), shared.mark(KEY)) == (Mark(4, root(4), 9), None)
+        assert (state.mark(KEY), shared.mark(KEY)) == (None, None)
         assert state.known_anchor(KEY, root(4)) is not None
         assert state.intent(KEY) is None
         shared.record_last(OTHER_CHAIN, anchor(1))
@@ -101,16 +142,16 @@ def test_where_last_anchors_are_kept_elsewhere_the_rest_is_settled_alone(tmp_pat
 def test_the_newest_chain_is_the_one_recorded_last(tmp_path: Path) -> None:
     with StateStore(tmp_path / "state.db") as state:
         assert state.newest_chain(KEY.network, KEY.contract, KEY.owner) is None
-        state.record(OTHER_CHAIN, anchor(9), ledger=1)
-        state.record(KEY, anchor(1), ledger=1)
+        state.record(OTHER_CHAIN, anchor(9))
+        state.record(KEY, anchor(1))
         assert state.newest_chain(KEY.network, KEY.contract, KEY.owner) == KEY
 
 
 def test_forgetting_a_chain_keeps_the_evidence(tmp_path: Path) -> None:
     with StateStore(tmp_path / "state.db") as state:
-        state.record(KEY, anchor(2), ledger=1)
+        state.record(KEY, anchor(2))
         state.keep_evidence(KEY, "ROLLBACK", Mark(1, root(1), 9), Mark(2, root(2), 1))
-        state.forget_chain(*KEY.values[:3])
+        state.forget_chain(*KEY.values[:3], present=KEY.chain_id)
         assert state.mark(KEY) is None
         assert state.last_anchor(KEY) is None
         assert state.known(*KEY.values[:3]) == {}
@@ -123,7 +164,7 @@ def test_the_file_and_its_companions_are_private(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         with StateStore(tmp_path / "state.db") as state:
-            state.record(KEY, anchor(1), ledger=1)
+            state.record(KEY, anchor(1))
             modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     finally:
         os.umask(old)
@@ -237,7 +278,7 @@ def test_a_file_of_version_1_is_upgraded_with_all_it_knows(tmp_path: Path) -> No
     require_all_of_version_1(path)
     linked = replace(anchor(4, counter=13), link=b"l" * 16, link_before=b"")
     with StateStore(path) as state:
-        state.record(KEY, linked, ledger=60)
+        state.record(KEY, linked)
     with StateStore(path) as state:
         assert state.last_anchor(KEY) == linked
         assert state.intent(KEY) is None
@@ -289,7 +330,9 @@ def test_an_upgrade_killed_at_any_point_is_done_again(tmp_path: Path) -> None:
 def _write_many(path: Path, first: int) -> None:
     with StateStore(path) as state:
         for version in range(first, first + 25):
-            state.record(KEY, anchor(version), ledger=version)
+            state.record(KEY, anchor(version))
+            while (before := state.mark(KEY)) is None or before.version < version:
+                state.raise_mark(KEY, Mark(version, root(version), version), after=before)
 
 
 def test_several_processes_open_and_write_at_once(tmp_path: Path) -> None:
@@ -324,11 +367,11 @@ def test_what_was_written_outlives_a_killed_process(tmp_path: Path) -> None:
 
 def test_a_forked_child_has_a_connection_of_its_own(tmp_path: Path) -> None:
     with StateStore(tmp_path / "state.db") as state:
-        state.record(KEY, anchor(1), ledger=1)
+        state.record(KEY, anchor(1))
         inherited = state._database._connection
         child = os.fork()
         if child == 0:
-            state.record(KEY, anchor(2), ledger=2)
+            state.record(KEY, anchor(2))
             own = state._database._connection is not inherited
             os._exit(0 if own and state.last_anchor(KEY) == anchor(2) else 1)
         _, status = os.waitpid(child, 0)
@@ -341,7 +384,7 @@ def test_a_forked_child_leaves_the_file_to_others(tmp_path: Path) -> None:
     """It closes late: its parent is done, and another process was killed with what it wrote in the log."""
     path = tmp_path / "state.db"
     state = StateStore(path)
-    state.record(KEY, anchor(1), ledger=1)
+    state.record(KEY, anchor(1))
     told, telling = os.pipe()
     child = os.fork()
     if child == 0:

@@ -110,8 +110,12 @@ def test_a_chain_that_goes_back_is_a_rollback(world: World) -> None:
     with pytest.raises((Rollback, ChainReset)):
         memory.rehydrate()
     assert memory.trust_chain_anew()
-    assert memory.verify().verdict is Verdict.DIVERGED
+    assert memory.verify().verdict is Verdict.AHEAD, "the chain is in this memory's own past"
     assert not memory.trust_chain_anew()
+    with pytest.raises(UnanchoredWrites):
+        memory.rehydrate()
+    assert memory.anchor() == 2
+    assert memory.verify()
 
 
 def test_a_chain_that_started_anew_is_said_plainly(world: World) -> None:

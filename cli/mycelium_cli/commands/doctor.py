@@ -27,9 +27,9 @@ def doctor() -> None:
         findings = list(diagnose(current))
     lines = []
     for finding in findings:
-        lines.append(f"{finding.state:<8} {finding.name:<14} {shown(finding.message)}")
+        lines.append(f"{finding.state:<8} {finding.name:<14} {_in_one_line(finding.message)}")
         if finding.fix is not None:
-            lines.append(f"{'':23} fix: {shown(finding.fix)}")
+            lines.append(f"{'':23} fix: {_in_one_line(finding.fix)}")
     faults = [finding for finding in findings if finding.state is State.FAULT]
     checks = [
         {key: value for key, value in dataclasses.asdict(finding).items() if key != "exit_code"}
@@ -38,3 +38,8 @@ def doctor() -> None:
     current.result({"ok": not faults, "checks": checks}, *lines)
     if faults:
         click.get_current_context().exit(faults[0].exit_code)
+
+
+def _in_one_line(text: str) -> str:
+    """What others say, SQLite for example, may have several; each finding has one."""
+    return shown("; ".join(line.strip() for line in text.splitlines() if line.strip()))

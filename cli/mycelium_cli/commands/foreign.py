@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,8 @@ import click
 
 from mycelium_cli.groups import command
 from mycelium_cli.indexed import Indexed, indexed
-from mycelium_cli.output import memories, moment, progress, shown, to_stderr
+from mycelium_cli.options import WholeNumber
+from mycelium_cli.output import memories, moment, progress, shown, shown_in_line, to_stderr
 from mycelium_cli.session import current_session
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ _SHOWN = 20
         click.Argument(["owner"]),
         click.Option(
             ["--limit"],
-            type=click.IntRange(min=0),
+            type=WholeNumber(min=0),
             default=_SHOWN,
             show_default=True,
             metavar="N",
@@ -41,7 +43,7 @@ _SHOWN = 20
         click.Option(["--all", "everything"], is_flag=True, help="Show every memory."),
         click.Option(
             ["--blob"],
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            type=click.Path(path_type=Path),
             metavar="FILE",
             help="Take the blob from this file, which you got yourself, instead of fetching it.",
         ),
@@ -76,7 +78,14 @@ def inspect(owner: str, limit: int, *, everything: bool, blob: Path | None) -> N
 def _given(file: Path, context: AgentContext) -> Fetch:
     """A fetch function that gives what is in the file, within the limit for what is fetched."""
     from mycelium_sdk.blobs.files import read_blob_file
+    from mycelium_sdk.errors import InputError
     from mycelium_sdk.fetching.policy import FetchPolicy
+    from mycelium_sdk.files import file_errors
+
+    with file_errors(file, "read", InputError):
+        regular = stat.S_ISREG(file.stat().st_mode)
+    if not regular:
+        raise InputError(f"{file} is not a regular file", hint="give the path of the blob's file")
 
     limit = FetchPolicy().configured(context.configuration.fetch).max_bytes
     data = read_blob_file(file.resolve(), max_bytes=limit)
@@ -106,7 +115,7 @@ def _lines(found: ForeignMemory, served: Indexed, records: list[Record]) -> list
         f"verified  {memories(found.records)}, all of them committed to by this anchor",
     ]
     for record in records:
-        tags = f"  [{shown(', '.join(record.tags))}]" if record.tags else ""
+        tags = f"  [{shown_in_line(', '.join(record.tags))}]" if record.tags else ""
         lines.append("- " + shown(record.content).replace("\n", "\n  ") + tags)
     if found.records > len(records):
         lines.append(f"... and {found.records - len(records)} more; --all shows them")

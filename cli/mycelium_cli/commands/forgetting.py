@@ -88,23 +88,22 @@ def _document(one: PublishedVersion) -> dict[str, Any]:
         "network": one.network or None,
         "contract": one.contract or None,
         "seen": one.seen,
+        "missing": one.missing,
     }
 
 
 def _published_lines(published: list[PublishedVersion], network: str) -> list[str]:
-    if not published:
-        return []
-    lines = ["still published:"]
     networks = {one.network for one in published if one.network} | {network}
     contracts = {(one.network, one.contract) for one in published if one.network}
+    still, missing = ["still published:"], ["no longer there (unless the address is another machine's):"]
     for one in published:
         version = "not anchored" if one.version is None else f"version {one.version}"
         elsewhere = f" on {one.network}" if one.network and len(networks) > 1 else ""
         if sum(other == one.network for other, _ in contracts) > 1:
             elsewhere += f" (contract {one.contract})"
-        doubt = "" if one.seen else " (cannot be looked into from here; it may hold the text)"
-        lines.append(shown(f"  {version}{elsewhere}  {one.uri}{doubt}"))
-    return lines
+        doubt = "" if one.seen or one.missing else " (cannot be looked into from here; it may hold the text)"
+        (missing if one.missing else still).append(shown(f"  {version}{elsewhere}  {one.uri}{doubt}"))
+    return [line for lines in (still, missing) if len(lines) > 1 for line in lines]
 
 
 def _say_what_is_anchored(memory: AgentMemory, published: list[PublishedVersion]) -> None:

@@ -16,6 +16,7 @@ from mycelium_cli.indexing import (
     opened_ingester,
     until_stopped,
 )
+from mycelium_cli.options import WholeNumber
 from mycelium_cli.output import progress, to_stderr
 from mycelium_cli.session import current_session
 
@@ -47,7 +48,7 @@ LOG_FORMAT = click.Option(
         click.Option(
             ["--start-ledger"],
             metavar="N",
-            type=click.IntRange(min=1),
+            type=WholeNumber(min=1),
             help="Begin here [default: the oldest ledger that the server still has].",
         ),
         click.Option(

@@ -114,14 +114,16 @@ def _note(endpoint: Endpoint) -> None:
 
 
 def _translated(error: LocalnetError) -> MyceliumError:
-    from mycelium_localnet import errors as localnet_errors
+    from mycelium_localnet import errors as of_chain
     from mycelium_sdk import errors
 
-    if isinstance(error, (localnet_errors.InvalidRequestError, localnet_errors.OptionConflictError)):
+    if isinstance(error, (of_chain.InvalidRequestError, of_chain.OptionConflictError)):
         kind: type[MyceliumError] = errors.UsageError
-    elif isinstance(error, (localnet_errors.ChainFileError, localnet_errors.ListenError)):
+    elif isinstance(error, of_chain.UnusableFileError):
+        kind = errors.ChainError  # the right file was named
+    elif isinstance(error, (of_chain.ChainFileError, of_chain.ListenError)):
         kind = errors.ConfigError
-    elif isinstance(error, localnet_errors.ChainBusyError):
+    elif isinstance(error, of_chain.ChainBusyError):
         kind = errors.ChainUnavailable
     else:
         kind = errors.ChainError

@@ -34,10 +34,11 @@ def sync(publish: str | None) -> None:
     """Bring this memory and the anchored one together, and anchor what comes of it.
 
     For several machines with one wallet. What either side forgot since both last agreed is forgotten, what
-    either side remembered is kept. If another machine anchors at the same moment, it begins again.
+    either side remembered is kept. If another machine anchors at the same moment, it begins again. What did
+    not change is not anchored again. Never makes a wallet: another machine's memory is another wallet's.
     """
     current = current_session()
-    with current.memory(make_wallet=True, signs=True) as memory, progress("syncing"):
+    with current.memory(signs=True) as memory, progress("syncing"):
         done = memory.sync(publish=publish)
     if done.version == 0:
         said = "nothing to sync: the memory is empty and was never anchored"

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from mycelium_cli.groups import LazyGroup, command
-from mycelium_cli.output import amount, duration, memories, moment, note_finished, progress, shown, to_stderr
+from mycelium_cli.options import WholeNumber
+from mycelium_cli.output import (
+    amount,
+    duration,
+    memories,
+    moment,
+    note_finished,
+    progress,
+    shown,
+    shown_in_line,
+    to_stderr,
+)
 from mycelium_cli.session import current_session
 
 if TYPE_CHECKING:
@@ -43,7 +54,7 @@ def remember(text: str, tags: tuple[str, ...], session: str | None) -> None:
     """Remember TEXT, or what comes on stdin if TEXT is `-`.
 
     Prints the memory's id. A text that is remembered with the same tags already keeps its id and its session.
-    Needs no chain and no passphrase; on the network `local` a missing wallet is made.
+    Needs no chain, and a passphrase only for a new wallet, which on the network `local` is made if missing.
     """
     from mycelium_cli.stdin import text_argument
     from mycelium_sdk.records import Record
@@ -93,7 +104,8 @@ def recall(query: str, k: int, tags: tuple[str, ...], session: str | None, offse
         hits = memory.recall(question, k, tags or None, session, offset)
     current.result(hits, *(_hit_lines(place, hit) for place, hit in enumerate(hits, offset + 1)))
     if not hits:
-        to_stderr("note: nothing was found")
+        beyond = f" beyond the best {offset}" if offset else ""
+        to_stderr("note: -k 0 asks for nothing" if k == 0 else f"note: nothing was found{beyond}")
 
 
 def _hit_lines(place: int, hit: Hit) -> str:
@@ -105,7 +117,7 @@ def _hit_lines(place: int, hit: Hit) -> str:
     if hit["time"] is not None:
         details.append(moment(hit["time"]))
     content = shown(hit["content"]).replace("\n", "\n    ")
-    return f"{place:>2}. {content}\n    {shown('; '.join(details))}"
+    return f"{place:>2}. {content}\n    {shown_in_line('; '.join(details))}"
 
 
 @command(
@@ -130,14 +142,16 @@ def _hit_lines(place: int, hit: Hit) -> str:
 def anchor(publish: str | None, uri: str | None, *, overwrite: bool, trust_chain_anew: bool) -> None:
     """Publish the memory and commit to it on the chain.
 
-    Prints version, root, URI, transaction, fee and time taken. On the network `local` account and contract
-    are made by themselves at the first anchor.
+    Prints version, root, URI, transaction, fee and time taken. Anchors also what did not change since the
+    last version, and pays for it; `sync` does not. On the network `local` account and contract are made by
+    themselves at the first anchor.
     """
     from mycelium_sdk.memory.anchoring import check_anchor_arguments
 
     current = current_session()
     with current.memory(make_wallet=True, signs=True) as memory, progress("anchoring"):
         memory.context.keypair()  # a wrong passphrase shows before anything is published
+        before = memory.last_anchor
         started = time.perf_counter()
         check_anchor_arguments(uri, publish, b"")
         if trust_chain_anew:
@@ -146,6 +160,10 @@ def anchor(publish: str | None, uri: str | None, *, overwrite: bool, trust_chain
         seconds = time.perf_counter() - started
     receipt = done.receipt
     note_finished(done.settled)
+    if before is not None and (before.version + 1, before.root) == (done.version, done.root):
+        to_stderr(
+            f"note: nothing had changed since version {before.version}; the same root was anchored again"
+        )
     if not receipt.compared:
         to_stderr("warning: this older contract cannot compare versions; anchor on one machine at a time")
     current.result(
@@ -182,7 +200,7 @@ def anchor(publish: str | None, uri: str | None, *, overwrite: bool, trust_chain
         ),
         click.Option(
             ["--version", "version"],
-            type=click.IntRange(min=1),
+            type=WholeNumber(min=1),
             metavar="N",
             help="Load an older version, on purpose; anchoring then needs --overwrite.",
         ),

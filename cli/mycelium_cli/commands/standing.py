@@ -8,6 +8,7 @@ import click
 
 from mycelium_cli.groups import command
 from mycelium_cli.indexed import Indexed, indexed
+from mycelium_cli.known_here import known_here
 from mycelium_cli.output import moment, note_finished, progress, shown, to_stderr
 from mycelium_cli.session import Session, current_session
 
@@ -70,16 +71,17 @@ def verify() -> None:
 
 
 def _show_local(current: Session, memory: AgentMemory) -> None:
-    last = memory.last_anchor
+    known = known_here(memory)
+    last = known.last
     document: dict[str, Any] = {
         "owner": memory.owner,
         "network": memory.context.network.name,
         **_place(memory),
         "records": memory.count(),
-        "dirty": memory.is_dirty,
+        "dirty": known.dirty,
         "last_anchor": None,
     }
-    anchored = "never from here"
+    anchored = known.anchored
     if last is not None:
         document["last_anchor"] = {
             "version": last.version,
@@ -89,15 +91,22 @@ def _show_local(current: Session, memory: AgentMemory) -> None:
         }
         anchored = f"version {last.version}, {moment(last.anchored_at)}"
     _warn([*_in_flight(memory), *_lag(memory)])
-    current.result(
-        document,
+    dirty = {
+        True: "yes, there are writes that are not anchored",
+        False: "no",
+        None: f"not known here: {known.why}",
+    }[known.dirty]
+    lines = [
         f"owner     {memory.owner}",
         f"network   {document['network']}",
         f"backend   {shown(document['backend'])}",
         f"records   {document['records']}",
         f"anchored  {anchored}",
-        f"dirty     {'yes, there are writes that are not anchored' if document['dirty'] else 'no'}",
-    )
+        f"dirty     {dirty}",
+    ]
+    if known.advice is not None:
+        lines.append(f"next: {known.advice}")
+    current.result(document, *lines)
 
 
 def _show_standing(current: Session, memory: AgentMemory, found: Verification, served: Indexed) -> None:
@@ -148,11 +157,16 @@ def _uri(raw: bytes, text: str | None) -> str:
 
 
 def _in_flight(memory: AgentMemory) -> list[str]:
-    """What was sent, or was about to be, and has no known outcome yet."""
+    """What was sent, or was about to be, and has no known outcome yet; nothing without a contract."""
+    from mycelium_sdk.errors import ConfigError
     from mycelium_sdk.state import StateStore
 
+    try:
+        contract = memory.contract_id
+    except ConfigError:
+        return []
     with StateStore(memory.context.home.state_file) as state:
-        intents = state.in_flight(memory.context.network.passphrase, memory.contract_id, memory.owner)
+        intents = state.in_flight(memory.context.network.passphrase, contract, memory.owner)
     return [
         f"the outcome of anchoring version {intent.expected_version + 1} is not known yet"
         + ("" if intent.transaction_hash is None else f" (transaction {intent.transaction_hash})")

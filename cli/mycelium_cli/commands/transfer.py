@@ -31,6 +31,7 @@ _STORE = ("--network", "--wallet", "--backend", "--home")
 _IMPORT_FORMATS = ("auto", "jsonl", "markdown", "text", "chat", "blob")
 _EXPORT_FORMATS = ("jsonl", "markdown", "blob")
 _MARKDOWN_SUFFIXES = (".md", ".markdown")
+_TEXT_SUFFIXES = (".txt", ".text")
 
 
 @command(
@@ -91,8 +92,9 @@ def import_(
     blob      the canonical blob of this owner: its records are added to
               what is here; --replace puts them in its place
 
-    What is here already stays as it is and is counted. Needs no chain and no passphrase; on the network
-    `local` a missing wallet is made, except by --dry-run and for a blob, which belongs to a wallet already.
+    What is here already stays as it is and is counted. Needs no chain, and a passphrase only for a new
+    wallet, which on the network `local` is made if missing, except by --dry-run and for a blob, which belongs
+    to a wallet already.
     """
     from mycelium_sdk.backends.arguments import checked_session
     from mycelium_sdk.errors import UsageError
@@ -101,10 +103,11 @@ def import_(
     from mycelium_sdk.memory.importing import import_entries
     from mycelium_sdk.records import Record
 
+    _require_name(file)
     checked_session(session)
     Record.from_input("x", tags)  # a bad tag is refused as what it is, not as a fault of the first line
     if kind == "auto" and (by_line or headings):
-        kind = "text" if by_line else "markdown"
+        kind = "text" if by_line or file.lower().endswith(_TEXT_SUFFIXES) else "markdown"
     current = current_session()
     with _opened(file) as opened, contextlib.ExitStack() as stack:
         source = opened
@@ -150,6 +153,13 @@ def _import_line(done: Import, intake: Intake, *, dry_run: bool) -> str:
     return f"{said} {memories(done.imported)}" + (f" ({', '.join(details)})" if details else "")
 
 
+def _require_name(file: str) -> None:
+    if not file:
+        from mycelium_sdk.errors import UsageError
+
+        raise UsageError("FILE is empty", hint="give the path of a file, or `-` for stdin or stdout")
+
+
 def _require_fitting(kind: str, *, by_line: bool, headings: bool, replace: bool) -> None:
     from mycelium_sdk.errors import UsageError
 
@@ -159,7 +169,10 @@ def _require_fitting(kind: str, *, by_line: bool, headings: bool, replace: bool)
         ("--replace", replace, "blob"),
     ):
         if given and kind != wanted:
-            raise UsageError(f"{option} goes with --format {wanted}, and this is {kind}")
+            raise UsageError(
+                f"{option} goes with --format {wanted}, and this is {kind}",
+                hint=f"leave {option} out, or say --format {wanted} if it is that",
+            )
 
 
 @contextlib.contextmanager
@@ -239,6 +252,7 @@ def export(file: str, kind: str | None, *, force: bool, genuine: bool) -> None:
     from mycelium_sdk.memory.exporting import require_unchanged
     from mycelium_sdk.memory.own_files import refuse_own_files
 
+    _require_name(file)
     current = current_session()
     path = None if file == "-" else Path(file).expanduser()
     kind = _kind_of(path, kind, json=current.given.json, genuine=genuine)

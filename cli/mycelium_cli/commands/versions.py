@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mycelium_cli.groups import command
-from mycelium_cli.output import moment, progress, shown, to_stderr
+from mycelium_cli.options import WholeNumber
+from mycelium_cli.output import moment, progress, shown, shown_in_line, to_stderr
 from mycelium_cli.session import current_session
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def history() -> None:
     example="mycelium memory diff 3 5\nmycelium memory diff 5",
     shared=_CHAIN,
     params=[
-        click.Argument(["first"], type=click.IntRange(min=1)),
-        click.Argument(["second"], type=click.IntRange(min=1), required=False),
+        click.Argument(["first"], type=WholeNumber(min=1)),
+        click.Argument(["second"], type=WholeNumber(min=1), required=False),
     ],
 )
 def diff(first: int, second: int | None) -> None:
@@ -75,7 +76,7 @@ def diff(first: int, second: int | None) -> None:
     example="mycelium memory purge --yes\nmycelium memory purge 3 4",
     shared=_CHAIN,
     params=[
-        click.Argument(["versions"], type=click.IntRange(min=1), nargs=-1),
+        click.Argument(["versions"], type=WholeNumber(min=1), nargs=-1),
         click.Option(["--yes"], is_flag=True, help="Do not ask. Needed where there is no terminal."),
     ],
 )
@@ -190,5 +191,5 @@ def _record(record: Record) -> dict[str, Any]:
 
 
 def _record_line(sign: str, record: Record) -> str:
-    tags = f"  [{shown(', '.join(record.tags))}]" if record.tags else ""
+    tags = f"  [{shown_in_line(', '.join(record.tags))}]" if record.tags else ""
     return f"{sign} " + shown(record.content).replace("\n", "\n  ") + tags

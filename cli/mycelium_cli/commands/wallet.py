@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mycelium_cli.groups import LazyGroup, command
+from mycelium_cli.obstacles import is_there
 from mycelium_cli.output import progress
 from mycelium_cli.session import current_session
 
@@ -17,16 +18,16 @@ def new() -> None:
     overwritten. Keep the file and its passphrase: neither can be replaced.
     """
     from mycelium_cli.passphrase import new_passphrase
-    from mycelium_sdk.errors import WalletExists
-    from mycelium_sdk.wallet import Wallet
+    from mycelium_sdk.errors import WalletError
+    from mycelium_sdk.files import file_errors
+    from mycelium_sdk.wallet import Wallet, already_there
 
     current = current_session()
     path = current.configuration.wallet.path
-    if path.is_symlink() or path.exists():  # before anybody types a passphrase
-        raise WalletExists(
-            f"there is a wallet at {path} already, and it is never overwritten",
-            hint="use it, choose another path with --wallet, or move it away first",
-        )
+    with file_errors(path, "create", WalletError):  # before anybody types a passphrase
+        taken = is_there(path)
+    if taken:
+        raise already_there(path)
     passphrase = new_passphrase()
     with progress("making the wallet"):
         made = Wallet.create(path, passphrase)

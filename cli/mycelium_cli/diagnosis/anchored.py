@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
+import shlex
 from typing import TYPE_CHECKING
 
 from mycelium_cli.diagnosis.chain import chain_file, has_contract
 from mycelium_cli.diagnosis.findings import Found, State
-from mycelium_cli.diagnosis.store import copied_home, memory_file
+from mycelium_cli.diagnosis.store import copied_home, memory_file, signature
+from mycelium_cli.obstacles import access_error, is_there
 from mycelium_cli.output import shown
 from mycelium_sdk.errors import BlobError, BlobNotFound, VerificationError
+from mycelium_sdk.verdicts import Verdict
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mycelium_cli.session import Session
     from mycelium_sdk.chain.anchors import Anchor
     from mycelium_sdk.context import AgentContext
+    from mycelium_sdk.memory.verification import Verification
 
 __all__ = ["blob", "verdict"]
+
+_ATTEMPTS = 3
+_HARMLESS = frozenset({Verdict.AHEAD, Verdict.NOT_ANCHORED, Verdict.DIVERGED, Verdict.ARCHIVED})
 
 
 def blob(session: Session, context: AgentContext) -> str:
@@ -53,10 +63,28 @@ def _at_its_address(anchor: Anchor, place: str) -> str:
     except BlobNotFound as error:
         raise Found(State.FAULT, f"version {anchor.version} is not at {path} any more", again) from error
     except (BlobError, VerificationError) as error:
-        raise Found(State.FAULT, f"{path}: {error.message}", again) from error
+        raise _unusable(path, error.message, again) from error
     if hashlib.sha256(found).digest() != anchor.root:
         raise Found(State.FAULT, f"{path} is not what version {anchor.version} commits to", again)
     return f"version {anchor.version} is at {path}, as the chain commits to it"
+
+
+def _unusable(path: Path, problem: str, again: str) -> Found:
+    """What is at the address of a blob, and is none that can be read."""
+    quoted = shlex.quote(str(path))
+    if path.is_symlink():
+        said = f"{path} is a symbolic link, which is not followed"
+        return Found(State.FAULT, said, f"remove it: `rm {quoted}`; then {again}")
+    if path.is_dir():
+        return Found(State.FAULT, f"{path} is a folder", f"move it away; then {again}")
+    if not path.is_file():
+        return Found(State.FAULT, f"{path} is not a regular file", f"remove it: `rm {quoted}`; then {again}")
+    return Found(State.FAULT, f"{path}: {problem}", _opened(path) or again)
+
+
+def _opened(path: Path) -> str | None:
+    fault = access_error(path, os.R_OK)
+    return None if fault is None else fault.hint
 
 
 def verdict(session: Session, context: AgentContext) -> str:
@@ -65,26 +93,34 @@ def verdict(session: Session, context: AgentContext) -> str:
     if backend not in ("auto", "local"):
         # Verifying keeps notes in it, and there is no copy of it to keep them in.
         return f"not compared, since the memory is in the backend {backend}: `mycelium memory verify` does it"
-    if not memory_file(session, context).exists():
+    if not is_there(memory_file(session, context)):
         return "there is no memory here to compare"
     if not has_contract(context):
         return "never anchored"
+    for _ in range(_ATTEMPTS):
+        before = signature(session, context)
+        found, copy = _verified_apart(session, context)
+        harmless = bool(found) or found.verdict in _HARMLESS
+        if harmless or signature(session, context) == before:
+            break
+        # Somebody anchored between the copies of the memory and of what is known, and the look at the chain.
+    said = "; ".join([f"{found.verdict}: {found.message}".rstrip("."), *found.warnings])
+    said = said.replace(str(copy), str(session.configuration.home.root))
+    if found:
+        return said
+    raise Found(State.WARNING if harmless else State.FAULT, said, found.next_step)
+
+
+def _verified_apart(session: Session, context: AgentContext) -> tuple[Verification, Path]:
+    """What a copy of the memory says, and where that copy was."""
     from mycelium_sdk.context import AgentContext
     from mycelium_sdk.memory.agent_memory import AgentMemory
-    from mycelium_sdk.verdicts import Verdict
 
     with copied_home(session, context) as home:
         onchain = dataclasses.replace(session.configuration.onchain, chain_file=chain_file(session))
         configuration = dataclasses.replace(session.configuration, onchain=onchain, home=home)
         with AgentContext(configuration=configuration) as apart, AgentMemory(apart) as memory:
-            found = memory.verify()
-    said = "; ".join([f"{found.verdict}: {found.message}".rstrip("."), *found.warnings])
-    if found:
-        return said
-    harmless = found.verdict in {
-        Verdict.AHEAD, Verdict.NOT_ANCHORED, Verdict.DIVERGED, Verdict.ARCHIVED,
-    }  # fmt: skip
-    raise Found(State.WARNING if harmless else State.FAULT, said, found.next_step)
+            return memory.verify(), home.root
 
 
 def _anchor(context: AgentContext) -> Anchor | None:

@@ -7,10 +7,14 @@ import time
 from typing import TYPE_CHECKING
 
 from mycelium_cli.diagnosis.findings import Found, State
+from mycelium_cli.diagnosis.store import require_file, require_writable, state_file, what_is_known
+from mycelium_cli.obstacles import is_there
 from mycelium_cli.output import amount, moment
 from mycelium_cli.session import require_embedded_chain
+from mycelium_sdk.errors import ChainError, ContractFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from stellar_sdk import xdr
@@ -19,10 +23,21 @@ if TYPE_CHECKING:
     from mycelium_sdk.chain.base import EntryState
     from mycelium_sdk.context import AgentContext
 
-__all__ = ["account", "anchor", "chain", "chain_file", "contract", "exists", "fees", "has_contract"]
+__all__ = [
+    "account",
+    "anchor",
+    "chain",
+    "chain_file",
+    "contract",
+    "exists",
+    "fees",
+    "has_contract",
+    "is_in_home",
+]
 
 _LATE_SECONDS = 300
 _FEW_ANCHORS = 10
+ATTEMPTS = 5
 _BASE_RESERVE = 5_000_000  # stroops; an account keeps two, and one for each entry below it
 _NOT_YET = "not there yet; it is made by the first `mycelium memory anchor`"
 _SAMPLE_URI = b"u" * 100
@@ -31,21 +46,33 @@ _SAMPLE_URI = b"u" * 100
 def chain_file(session: Session) -> Path:
     """Where the embedded chain is, or would be. Makes no folder."""
     configuration = session.configuration
-    return configuration.onchain.chain_file or configuration.home.root / "localnet" / "chain.db"
+    return configuration.onchain.chain_file or configuration.home.chain_place
+
+
+def is_in_home(session: Session) -> bool:
+    """Whether the chain is a file in the home folder."""
+    configuration = session.configuration
+    return configuration.onchain.network == "local" and configuration.home.root in chain_file(session).parents
 
 
 def exists(session: Session) -> bool:
     """Whether there is a chain to ask: the local one may not have been made yet."""
-    return session.configuration.onchain.network != "local" or chain_file(session).exists()
+    return session.configuration.onchain.network != "local" or is_there(chain_file(session))
 
 
 def chain(session: Session, context: AgentContext | None) -> str:
     """Whether the chain answers, and is up to date."""
     from mycelium_sdk.context import AgentContext
 
-    if not exists(session):
-        require_embedded_chain()
-        return f"none yet at {chain_file(session)}; it is made by the first `mycelium memory anchor`"
+    if session.configuration.onchain.network == "local":
+        file = chain_file(session)
+        if not exists(session):
+            require_embedded_chain()
+            if context is not None:
+                _require_never_seen(session, context)
+            return f"none yet at {file}; it is made by the first `mycelium memory anchor`"
+        require_file(file)
+        require_writable(file, ChainError)
     with contextlib.ExitStack() as stack:
         if context is None:
             context = stack.enter_context(AgentContext.read_only(configuration=session.configuration))
@@ -60,6 +87,20 @@ def chain(session: Session, context: AgentContext | None) -> str:
             "this machine's clock is wrong, or the server lags: check the clock, or use another --rpc-url",
         )
     return message
+
+
+def _require_never_seen(session: Session, context: AgentContext) -> None:
+    """Raise `Found` if something was anchored, or about to be, on the chain that is not there."""
+    if not is_there(state_file(session)):
+        return
+    known = what_is_known(session, context)
+    if known.seen or known.last is not None or known.intents:
+        raise Found(
+            State.FAULT,
+            f"the chain that this memory was anchored on is not at {chain_file(session)} any more",
+            "put it back, or check `[onchain] chain_file`; if it was wiped with your knowledge:"
+            " `mycelium memory anchor --trust-chain-anew`",
+        )
 
 
 def account(context: AgentContext) -> str:
@@ -114,7 +155,14 @@ def fees(context: AgentContext) -> str:
     found = _account_entry(context)
     if found is None or not has_contract(context):
         return "not known before the first anchor"
-    cost = _cost_of_an_anchor(context)
+    try:
+        cost = _again(lambda: _cost_of_an_anchor(context))
+    except ContractFailed as error:
+        raise Found(
+            State.WARNING,
+            "the price of an anchor is not known: the contract refused each one that was tried",
+            "try again when nobody is anchoring this memory",
+        ) from error
     limit = context.chain.max_fee
     if cost > limit:
         raise Found(
@@ -161,6 +209,17 @@ def has_contract(context: AgentContext) -> bool:
         return True
     (instance,) = context.chain.entries([operations.instance_key(address)])
     return instance.status is not EntryStatus.ABSENT
+
+
+def _again(ask: Callable[[], int]) -> int:
+    """Ask the contract, anew if somebody anchored between the version that was read and its use.
+
+    Raises `ContractFailed` if it never comes to rest.
+    """
+    for _ in range(ATTEMPTS - 1):
+        with contextlib.suppress(ContractFailed):
+            return ask()
+    return ask()
 
 
 def _account_entry(context: AgentContext) -> xdr.AccountEntry | None:

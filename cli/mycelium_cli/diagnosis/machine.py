@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import shutil
 import stat
@@ -11,15 +12,17 @@ from typing import TYPE_CHECKING
 
 from mycelium_cli.diagnosis.findings import Found, State
 from mycelium_cli.diagnosis.store import LEFTOVER
-from mycelium_sdk.errors import WalletNotFound
+from mycelium_cli.obstacles import access_error, is_there, obstacle, unusable_folder
+from mycelium_sdk.errors import WalletError, WalletNotFound
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from mycelium_cli.session import Session
     from mycelium_sdk.context import AgentContext
+    from mycelium_sdk.errors import MyceliumError
 
-__all__ = ["configuration", "home", "indexer", "open_context", "versions", "wallet"]
+__all__ = ["configuration", "home", "home_fault", "indexer", "open_context", "versions", "wallet"]
 
 _LITTLE_DISK = 100 * 1024 * 1024
 _ANSWER_BYTES = 64 * 1024
@@ -58,16 +61,29 @@ def configuration(session: Session) -> str:
     return f"{source}, network {network.name}"
 
 
-def home(session: Session) -> str:
-    """Whether everything in it is this user's alone, and whether there is room."""
+def home_fault(session: Session) -> MyceliumError | None:
+    """Why nothing can be kept in the home folder at all; None if it can."""
     root = session.configuration.home.root
-    if not root.exists():
+    try:
+        return unusable_folder(root)
+    except OSError as error:
+        refused = obstacle(error)
+        if refused is None:
+            raise
+        return refused
+
+
+def home(session: Session) -> str:
+    """Whether everything in it is this user's alone, and can be used, and whether there is room."""
+    root = session.configuration.home.root
+    fault = home_fault(session)
+    if fault is not None:
+        raise fault
+    if not is_there(root):
         return f"{root} is made when it is needed"
-    exposed = [
-        (path, mode)
-        for path in (root, *sorted(root.rglob("*")))
-        if not stat.S_ISLNK(mode := path.lstat().st_mode) and mode & 0o077
-    ]
+    exposed, closed = _modes(root)
+    if closed:
+        raise closed[0]
     if exposed:
         path, mode = exposed[0]
         others = "" if len(exposed) == 1 else f", and {len(exposed) - 1} more"
@@ -87,6 +103,30 @@ def home(session: Session) -> str:
     if free < _LITTLE_DISK:
         raise Found(State.WARNING, f"{root} has {free // 1024**2} MiB left on its disk", "free some space")
     return f"{root}, private"
+
+
+def _modes(root: Path) -> tuple[list[tuple[Path, int]], list[MyceliumError]]:
+    """What others could use, with its mode, and why folders cannot be looked into."""
+    exposed = [(root, mode)] if (mode := root.stat().st_mode) & 0o077 else []
+    closed: list[MyceliumError] = []
+    folders = [root]
+    for folder in folders:
+        found = access_error(folder, os.R_OK | os.X_OK)
+        if found is not None:
+            closed.append(found)
+            continue
+        for path in sorted(folder.iterdir()):
+            try:
+                mode = path.lstat().st_mode
+            except FileNotFoundError:  # SQLite's companions of a file come and go
+                continue
+            if path.suffix == ".db" and stat.S_ISDIR(mode):
+                continue  # not what it should be, which the check of the file says
+            if not stat.S_ISLNK(mode) and mode & 0o077:
+                exposed.append((path, mode))
+            if stat.S_ISDIR(mode):
+                folders.append(path)
+    return exposed, closed
 
 
 def _closing(exposed: list[tuple[Path, int]]) -> list[str]:
@@ -117,17 +157,18 @@ def wallet(session: Session) -> str:
     passphrase = find_passphrase()
     if passphrase is None:
         return f"{found.address} in {path}; the passphrase is asked for when signing"
-    found.unlock(passphrase)
+    found.unlock(passphrase)  # a fault of this check only: no other needs the key
     return f"{found.address} in {path}; MYCELIUM_DECRYPT_KEY opens it"
 
 
-def open_context(session: Session, stack: contextlib.ExitStack, *, usable: bool) -> AgentContext | None:
-    """A context of the wallet, None where there is none that can be used."""
+def open_context(session: Session, stack: contextlib.ExitStack) -> AgentContext | None:
+    """A context of the wallet, None where there is none whose address can be read."""
     from mycelium_sdk.context import AgentContext
 
-    if usable and session.configuration.wallet.path.exists():
+    try:
         return stack.enter_context(AgentContext(configuration=session.configuration))
-    return None
+    except WalletError:
+        return None
 
 
 def indexer(session: Session) -> str:

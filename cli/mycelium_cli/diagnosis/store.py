@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mycelium_cli.diagnosis.findings import Found, State
+from mycelium_cli.diagnosis.findings import Finding, Found, State
+from mycelium_cli.obstacles import access_error, is_there
 from mycelium_cli.output import memories, moment
+from mycelium_sdk.errors import BackendError, ConfigError, IntegrityKeyMissing, MyceliumError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mycelium_cli.session import Session
     from mycelium_sdk.context import AgentContext
+    from mycelium_sdk.facts import Conflict, Intent, LastAnchor
     from mycelium_sdk.home import Home
     from mycelium_sdk.state import StateStore
 
-__all__ = ["LEFTOVER", "copied_home", "memory", "memory_file", "state"]
+__all__ = [
+    "LEFTOVER",
+    "copied_home",
+    "is_unreadable",
+    "memory",
+    "memory_file",
+    "no_wallet",
+    "require_file",
+    "require_writable",
+    "signature",
+    "state",
+    "state_file",
+    "what_is_known",
+]
 
 LEFTOVER = ".doctor-"
 """What the names of this command's temporary folders begin with."""
 
 _REMAKE = "move it away and load the anchored memory: `mycelium memory rehydrate`"
 _PATIENCE_SECONDS = 10.0
+_UNVOUCHED = "nothing on this machine vouches for"
 
 
 def memory_file(session: Session, context: AgentContext) -> Path:
@@ -38,6 +57,20 @@ def state_file(session: Session) -> Path:
     return session.configuration.home.root / "state" / "state.db"
 
 
+def signature(session: Session, context: AgentContext) -> tuple[tuple[int, int] | None, ...]:
+    """What is another one after somebody wrote, anchored or loaded here."""
+    found: list[tuple[int, int] | None] = []
+    for file in (state_file(session), memory_file(session, context)):
+        for path in (file, file.with_name(f"{file.name}-wal")):
+            try:
+                status = path.stat()
+            except FileNotFoundError:
+                found.append(None)
+            else:
+                found.append((status.st_mtime_ns, status.st_size))
+    return tuple(found)
+
+
 @contextlib.contextmanager
 def copied_home(session: Session, context: AgentContext) -> Iterator[Home]:
     """A copy of the memory and of what is known about chains, for procedures that keep notes.
@@ -46,12 +79,14 @@ def copied_home(session: Session, context: AgentContext) -> Iterator[Home]:
     """
     from mycelium_sdk.home import Home
 
-    with _throwaway(session) as folder:
+    with _throwaway(session) as folder, _real_places(folder, session):
         copy = Home(folder)
         _copy_sqlite(state_file(session), copy.state_file)
         keys = state_file(session).with_name("integrity")
-        if keys.is_dir():
-            shutil.copytree(keys, copy.integrity, dirs_exist_ok=True)
+        if is_there(keys):
+            for key in keys.iterdir():
+                with contextlib.suppress(FileNotFoundError):  # it may be a file of a moment
+                    shutil.copy(key, copy.integrity)
         _copy_sqlite(memory_file(session, context), copy.memory_file(context.address))
         yield copy
 
@@ -61,7 +96,7 @@ def copied_state(session: Session) -> Iterator[StateStore]:
     """A copy of what is known about chains; gone afterwards."""
     from mycelium_sdk.state import StateStore
 
-    with _throwaway(session) as folder:
+    with _throwaway(session) as folder, _real_places(folder, session):
         copy = folder / "state.db"
         _copy_sqlite(state_file(session), copy)
         with StateStore(copy) as store:
@@ -73,7 +108,9 @@ def _throwaway(session: Session) -> Iterator[Path]:
     from mycelium_sdk.files import file_errors
 
     root = session.configuration.home.root
-    with file_errors(root, "make a copy in"), tempfile.TemporaryDirectory(prefix=LEFTOVER, dir=root) as name:
+    with file_errors(root, "make a copy in"):
+        made = tempfile.TemporaryDirectory(prefix=LEFTOVER, dir=root)
+    with made as name:
         yield Path(name)
 
 
@@ -81,7 +118,7 @@ def _copy_sqlite(source: Path, target: Path) -> None:
     from mycelium_sdk.files import open_private_sqlite
     from mycelium_sdk.sqlite_errors import explained
 
-    if source.exists():
+    if is_there(source):
         with (
             explained(source),
             contextlib.closing(open_private_sqlite(source)) as original,
@@ -90,14 +127,35 @@ def _copy_sqlite(source: Path, target: Path) -> None:
             original.backup(copy)
 
 
-def memory(session: Session, context: AgentContext | None) -> str:
+@contextlib.contextmanager
+def _real_places(copy: Path, session: Session) -> Iterator[None]:
+    """Errors about a file of the copy name the file that it is a copy of."""
+    try:
+        yield
+    except MyceliumError as error:
+        real = str(session.configuration.home.root)
+        hint = None if error.hint is None else error.hint.replace(str(copy), real)
+        error.message, error.hint = error.message.replace(str(copy), real), hint
+        raise
+
+
+def no_wallet() -> Finding:
+    """What is said of the memory where nobody knows whose it is."""
+    return Finding(
+        "memory",
+        State.WARNING,
+        "not checked, nor what is anchored, since there is no usable wallet",
+        "see the wallet's fix",
+    )
+
+
+def is_unreadable(memory: Finding) -> bool:
+    """Whether that finding of `memory` leaves nothing that could be compared with the chain."""
+    return memory.state is State.FAULT and _UNVOUCHED not in memory.message
+
+
+def memory(session: Session, context: AgentContext) -> str:
     """Whether the configured backend can be used, and how much it holds; each of the two of `tiered`."""
-    if context is None:
-        raise Found(
-            State.WARNING,
-            "not checked, nor what is anchored, since there is no usable wallet",
-            "see the wallet's fix",
-        )
     from mycelium_sdk.backend_choice import tiered_parts
 
     chosen = session.configuration.memory.backend
@@ -109,8 +167,11 @@ def memory(session: Session, context: AgentContext | None) -> str:
 
 def _local(session: Session, context: AgentContext) -> str:
     path = memory_file(session, context)
-    if not path.exists():
+    if not is_there(path):
+        _require_never_based(session, context, path)
         return "none yet; it is made when something is remembered"
+    require_file(path)
+    from mycelium_sdk.context import AgentContext
     from mycelium_sdk.files import open_private_sqlite
     from mycelium_sdk.memory.agent_memory import AgentMemory
     from mycelium_sdk.sqlite_errors import explained
@@ -121,10 +182,58 @@ def _local(session: Session, context: AgentContext) -> str:
     ):
         problem = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
     if problem != "ok":
-        raise Found(State.FAULT, f"{path} is damaged: {problem}", _REMAKE)
-    with AgentMemory(context, backend="local") as opened:
+        raise Found(State.FAULT, f"{path} is damaged: {_first_line(problem)}", _REMAKE)
+    # Opening a memory may change its file: one of an older release is upgraded, an empty one filled.
+    with (
+        copied_home(session, context) as home,
+        AgentContext(configuration=dataclasses.replace(session.configuration, home=home)) as apart,
+        AgentMemory(apart, backend="local") as opened,
+    ):
         records = opened.count()
+        try:
+            opened.backend.records(())  # of no memory: only the key is looked for
+        except IntegrityKeyMissing as error:
+            said = f"{path}, {memories(records)}, which {_UNVOUCHED}: its integrity key is not here"
+            raise Found(State.FAULT, said, error.hint) from error
+    require_writable(path)
     return f"{path}, {memories(records)}"
+
+
+def _require_never_based(session: Session, context: AgentContext, path: Path) -> None:
+    """Raise `Found` if a memory was anchored from here, or loaded, whose file is not there."""
+    from mycelium_sdk.memory.standing import OLDER_THAN_ITS_ANCHOR
+
+    if not is_there(state_file(session)):
+        return
+    try:
+        last = what_is_known(session, context).last
+    except ConfigError:  # no contract is chosen
+        return
+    if last is not None:
+        said = (
+            f"{path} is not there any more, and version {last.version} was anchored from it or loaded into it"
+        )
+        raise Found(State.FAULT, said, OLDER_THAN_ITS_ANCHOR)
+
+
+def require_file(path: Path) -> None:
+    """Raise `Found` if there is something else than a file, or a link to one."""
+    if path.is_dir():
+        raise Found(State.FAULT, f"{path} is a folder, and should be a file", "move it away")
+
+
+def require_writable(path: Path, kind: type[MyceliumError] = BackendError) -> None:
+    """Raise the error of `kind` for a database that this user cannot write."""
+    for place in (path.parent, path):
+        fault = access_error(place)
+        if fault is not None:
+            raise kind(fault.message, hint=fault.hint)
+
+
+def _first_line(text: str) -> str:
+    """SQLite lists what is wrong with a page, one line each, below a line that says where."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return ": ".join(line.strip("* ") for line in lines[:2])
 
 
 def _served(context: AgentContext, name: str) -> str:
@@ -145,18 +254,40 @@ def _served(context: AgentContext, name: str) -> str:
         return f"{backend.place}, {memories(backend.count())}"
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of this owner's anchors on the network and contract, on any chain of them: what is in
+    flight, what the chain contradicted, what the memory is based on, and whether an anchor was ever seen."""
+
+    intents: tuple[Intent, ...]
+    conflicts: tuple[Conflict, ...]
+    last: LastAnchor | None
+    seen: bool
+
+
+def what_is_known(session: Session, context: AgentContext) -> Known:
+    """Read from a copy of the state, which must be there."""
+    require_file(state_file(session))
+    place = context.network.passphrase, context.anchor_address(), context.address
+    with copied_state(session) as store:
+        key = store.newest_chain(*place)
+        return Known(
+            tuple(store.in_flight(*place).values()),
+            store.conflicts(*place),
+            None if key is None else store.last_anchor(key),
+            bool(store.known(*place)),
+        )
+
+
 def state(session: Session, context: AgentContext) -> str:
     """Whether an anchoring is in flight, and whether the chain ever contradicted what was known."""
-    if not state_file(session).exists():
+    if not is_there(state_file(session)):
         return "nothing is known about chains yet"
-    passphrase, contract, owner = context.network.passphrase, context.anchor_address(), context.address
-    with copied_state(session) as store:
-        intents = store.in_flight(passphrase, contract, owner)
-        conflicts = store.conflicts(passphrase, contract, owner)
-        key = store.newest_chain(passphrase, contract, owner)
-        last = None if key is None else store.last_anchor(key)
+    known = what_is_known(session, context)
+    require_writable(state_file(session))
+    intents, conflicts, last = known.intents, known.conflicts, known.last
     if intents:
-        intent = next(iter(intents.values()))
+        intent = intents[0]
         sent = "" if intent.transaction_hash is None else f" (transaction {intent.transaction_hash})"
         raise Found(
             State.WARNING,

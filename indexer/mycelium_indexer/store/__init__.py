@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mycelium_sdk.errors import ConfigError
+from mycelium_sdk.installing import install_command
 
 if TYPE_CHECKING:
     from mycelium_indexer.store.base import IndexStore
@@ -31,6 +32,6 @@ def open_store(url: str, *, read_only: bool = False, connections: int = 8) -> In
     except ImportError as error:
         raise ConfigError(
             "what the indexer needs is not installed",
-            hint='install it: pip install "mycelium-memory[indexer]"',
+            hint=f"install it: {install_command('indexer')}",
         ) from error
     return SqlStore(open_database(url, read_only=read_only, connections=connections))

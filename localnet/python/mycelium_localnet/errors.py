@@ -6,7 +6,8 @@ LocalnetError
 │   ├── ForeignFileError         it is something else than a chain
 │   ├── NewerFileError           a later version of this package made it
 │   ├── UnsafeFileError          other users of the machine may read or write it
-│   └── ChainReplacedError       it was deleted or replaced while it was open
+│   ├── ChainReplacedError       it was deleted or replaced while it was open
+│   └── UnusableFileError        it is damaged, or its disk is full or gives no access
 ├── ChainBusyError               another process held the write lock for too long
 ├── OptionConflictError          an option differs from what the existing chain was made with
 ├── ListenError                  a server cannot take requests at this host and port
@@ -51,6 +52,10 @@ class UnsafeFileError(ChainFileError):
 
 class ChainReplacedError(ChainFileError):
     """The file was deleted or replaced while the chain was open: nothing written now would be found again."""
+
+
+class UnusableFileError(ChainFileError):
+    """The file is the right one, and is damaged, or its disk is full or gives no access."""
 
 
 class ChainBusyError(LocalnetError):

@@ -27,6 +27,7 @@ from mycelium_localnet.errors import (
     ForeignFileError,
     NewerFileError,
     UnsafeFileError,
+    UnusableFileError,
 )
 from mycelium_localnet.schema import APPLICATION_ID, CHEAT_TABLES, SCHEMA_VERSION, TABLES
 
@@ -44,6 +45,7 @@ _IDLE_READERS = 8
 _left_to_parents: Final[list[sqlite3.Connection]] = []
 """In a forked child: its parent's connections, kept since SQLite closes one that is let go of."""
 
+_HEADER_BYTES = 100
 # One statement, so one state: another process may be making the file just now.
 _KIND = (
     "SELECT (SELECT application_id FROM pragma_application_id),"
@@ -222,7 +224,10 @@ def _prepare(path: Path) -> tuple[int, int]:
             f"the folder of the chain file {path} does not exist", hint=f"create it: mkdir -p {path.parent}"
         ) from error
     except OSError as error:
-        raise ChainFileError(f"the chain file {path} cannot be created: {error.strerror}") from error
+        raise UnusableFileError(
+            f"the chain file {path} cannot be created: {error.strerror}",
+            hint="see who may write there, or name another file",
+        ) from error
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         raise ForeignFileError(f"{path} is not a regular file", hint="name a file for the chain")
@@ -237,13 +242,17 @@ def _prepare(path: Path) -> tuple[int, int]:
 
 def _check_kind(connection: sqlite3.Connection, path: str) -> None:
     """Refuse what is not ours before anything is written to it."""
-    foreign = ForeignFileError(f"{path} is not a chain file", hint="name another file, or move this one away")
+    foreign = ForeignFileError(
+        f"{path} is not a chain file",
+        hint="name another file; if it was a chain and something overwrote it, "
+        "restore it from a copy: without one its anchors are lost",
+    )
     try:
         application, version, tables = connection.execute(_KIND).fetchone()
     except sqlite3.OperationalError:
         raise
     except sqlite3.DatabaseError as error:
-        raise foreign from error
+        raise (_damaged(path, error) if _begins_as_ours(path) else foreign) from error
     if tables == application == version == 0:
         return
     if application != APPLICATION_ID:
@@ -287,11 +296,23 @@ def _translated(path: str) -> Iterator[None]:
                 hint="wait for it to finish, or end it",
             ) from error
         full = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL
-        raise ChainFileError(
+        raise UnusableFileError(
             f"the chain file {path} cannot be used: {error}",
             hint="make room on its disk" if full else "see whether its disk works and may be written to",
         ) from error
     except sqlite3.DatabaseError as error:
-        raise ChainFileError(
-            f"the chain file {path} is damaged: {error}", hint="move it away; a dump brings a chain back"
-        ) from error
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: str, error: sqlite3.DatabaseError) -> UnusableFileError:
+    return UnusableFileError(
+        f"the chain file {path} is damaged: {error}",
+        hint="restore it from a copy, or load a dump of it; without either its anchors are lost",
+    )
+
+
+def _begins_as_ours(path: str) -> bool:
+    """Whether the header is that of a chain file, whatever became of the rest (sqlite.org/fileformat2)."""
+    with Path(path).open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    return header.startswith(b"SQLite format 3\0") and header[68:72] == APPLICATION_ID.to_bytes(4, "big")

@@ -22,7 +22,9 @@ class Query:
 def checked_count(value: object, name: str) -> int:
     """An int of at least 0; a bool or a float is none."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{name} is {_kind(value)} instead of an int")
+        raise InputError(
+            f"{name} is {_kind(value)} instead of an int", hint=f"{name} is an int of at least 0"
+        )
     if value < 0:
         raise InputError(f"{name} is below 0", hint=f"{name} is an int of at least 0")
     return value
@@ -31,11 +33,14 @@ def checked_count(value: object, name: str) -> int:
 def checked_text(value: object, name: str) -> str:
     """A string that is text, i.e. has a UTF-8 encoding."""
     if not isinstance(value, str):
-        raise InputError(f"{name} is {_kind(value)} instead of a string")
+        raise InputError(f"{name} is {_kind(value)} instead of a string", hint="give a str")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise InputError(f"{name} holds a lone surrogate, which is not text") from None
+        raise InputError(
+            f"{name} holds a lone surrogate, which is not text",
+            hint="decode the source with the right encoding, e.g. UTF-8",
+        ) from None
     return value
 
 

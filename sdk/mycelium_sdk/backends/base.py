@@ -181,9 +181,7 @@ class BaseBackend(Backend, Extras):
         store's files; it costs a rewrite of the store.
         """
         if (id is None) == (tag is None):
-            raise InputError(
-                "forget takes either an id or a tag", hint="the backend's clear() forgets everything"
-            )
+            raise InputError("forget takes either an id or a tag", hint="recall gives ids and tags")
         for value, name in ((id, "the id"), (tag, "the tag")):
             if value is not None:
                 checked_text(value, name)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, BinaryIO
 from mycelium_sdk.blobs.base import DEFAULT_MAX_BYTES
 from mycelium_sdk.blobs.file_uri import path_from_file_uri, path_to_file_uri
 from mycelium_sdk.errors import BlobError, BlobNotFound, LimitExceeded, MyceliumError
-from mycelium_sdk.files import replace_private
+from mycelium_sdk.files import replace_private, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["FileBlobStore", "context_path", "file_digest", "open_blob_file", "read_blob_file"]
+__all__ = ["FileBlobStore", "context_path", "file_digest", "open_blob_file", "read_blob_file", "synchronise"]
 
 _CHUNK_BYTES = 1 << 20
 
@@ -94,6 +94,19 @@ def read_blob_file(path: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
     return data
 
 
+def synchronise(path: Path) -> None:
+    """Put a file that was found, and its name, on the disk.
+
+    Whoever wrote it may have been killed before that, or have copied it without. Raises `OSError`.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    sync_folder(path.parent)
+
+
 def _unreadable(error: OSError) -> BlobError:
     return BlobError(f"the published blob cannot be read ({error.strerror})", hint="check the disk")
 
@@ -116,18 +129,24 @@ class FileBlobStore:
         return self._folder / f"{self._prefix}{root.hex()[: self._digits]}{self._suffix}"
 
     def put(self, blob: bytes, root: bytes) -> str:
-        """Store `blob` (fsync, then rename) and return its `file://` URI. See `BlobStore.put`."""
+        """Store `blob` (fsync, then rename) and return its `file://` URI. See `BlobStore.put`.
+
+        One that is there already is on the disk as well when this returns.
+        """
         path = self.path(root)
-        if not self._holds(path, root):
-            try:
+        there = self._holds(path, root)
+        try:
+            if there:
+                synchronise(path)
+            else:
                 replace_private(path, blob, kind=BlobError)
-            except MyceliumError as error:
-                raise BlobError(f"the blob could not be published: {error}", hint=error.hint) from error
-            except OSError as error:
-                raise BlobError(
-                    f"the blob could not be published ({error.strerror})",
-                    hint=f"check that {path.parent} exists, is writable and has room",
-                ) from error
+        except MyceliumError as error:
+            raise BlobError(f"the blob could not be published: {error}", hint=error.hint) from error
+        except OSError as error:
+            raise BlobError(
+                f"the blob could not be published ({error.strerror})",
+                hint=f"check that {path.parent} exists, is writable and has room",
+            ) from error
         if not self._holds(path, root):
             raise BlobError(
                 "the published blob reads back differently", hint="check the disk; nothing was anchored"

@@ -8,7 +8,6 @@ machine can slip through.
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
 from stellar_sdk import scval, xdr
@@ -64,15 +63,18 @@ class MemoryAnchorClient:
     def __init__(self, chain: ChainClient, contract_id: str) -> None:
         self.chain = chain
         self.contract_id = check_contract(contract_id)
+        self._legacy: bool | None = None
 
-    @functools.cached_property
+    @property
     def is_legacy(self) -> bool:
         """True for an older deployment: no compare-and-set, no `previous`, no `timestamp`. Asks the chain
         once."""
-        names = function_names(self.chain, self.contract_id)
-        if not names >= _NEEDED:
-            raise WrongDomain(f"the contract {self.contract_id} is not a MemoryAnchor contract")
-        return _COMPARE_AND_SET not in names
+        if self._legacy is None:  # under no lock: threads that ask at once get the same answer
+            names = function_names(self.chain, self.contract_id)
+            if not names >= _NEEDED:
+                raise WrongDomain(f"the contract {self.contract_id} is not a MemoryAnchor contract")
+            self._legacy = _COMPARE_AND_SET not in names
+        return self._legacy
 
     def identity(self) -> ChainIdentity:
         """Which chain this is and its latest ledger, asked anew each time."""
@@ -140,7 +142,8 @@ class MemoryAnchorClient:
         Raises:
             VersionConflict: the version is another one, and (but for that one case) nothing was changed.
             InputError: root, uri or acl are outside the contract's limits; nothing was sent.
-            TransactionFailed, Unsettled, ContractFailed: as `ChainClient.submit` says.
+            TransactionFailed, Unsettled, ContractFailed: as `ChainClient.submit` says; Unsettled also where
+                the server says that a version was made which cannot be.
         """
         _check(root, uri, acl)
         if isinstance(expected_version, bool) or expected_version < 0:
@@ -151,7 +154,7 @@ class MemoryAnchorClient:
             return self._set_if_legacy(signer, expected_version, (root, uri, acl), before_send)
         leading = [scval.to_address(signer.public_key), scval.to_uint64(expected_version)]
         try:
-            return self._set(_COMPARE_AND_SET, leading, (root, uri, acl), signer, before_send)
+            receipt = self._set(_COMPARE_AND_SET, leading, (root, uri, acl), signer, before_send)
         except ContractFailed as error:
             if error.code != _VERSION_CONFLICT:
                 raise
@@ -165,6 +168,14 @@ class MemoryAnchorClient:
             if actual == expected_version:
                 raise
             raise _conflict(expected_version, actual) from error
+        if receipt.version != expected_version + 1:
+            raise Unsettled(
+                f"the server says that transaction {receipt.hash} made version {receipt.version}, which it"
+                " cannot have made",
+                hash=receipt.hash,
+                hint="ask another RPC server, by that hash: this one does not tell the truth",
+            )
+        return receipt
 
     def entry_keys(self, owner: str) -> list[xdr.LedgerKey]:
         """The keys of the entries that hold the owner's anchor: one, and five in an older deployment."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from mycelium_sdk.chain.anchors import ROOT_BYTES, Anchor
 from mycelium_sdk.chain.history import PastAnchor
+from mycelium_sdk.chain.plausible import is_ledger, is_moment, is_version
 from mycelium_sdk.strkey import is_account, is_contract
 
 __all__ = ["past_from_json"]
@@ -25,8 +26,13 @@ def past_from_json(item: object) -> PastAnchor:
     if not isinstance(owner, str) or not (is_account(owner) or is_contract(owner)):
         raise ValueError("`owner` is no address of an account or a contract")
     version = _number(item, "version")
-    if version is None or version < 1:
+    if version is None or not is_version(version):
         raise ValueError("`version` is not a number from 1")
+    timestamp, written = _number(item, "timestamp"), _number(item, "ledger")
+    if timestamp is not None and not is_moment(timestamp):
+        raise ValueError("`timestamp` is no time that a ledger can have closed at")
+    if written is not None and not is_ledger(written):
+        raise ValueError("`ledger` is no ledger's number")
     transaction = _hex(item, "tx", _HASH_BYTES)
     anchor = Anchor(
         owner=owner,
@@ -35,11 +41,11 @@ def past_from_json(item: object) -> PastAnchor:
         uri=_present(item, "uri_hex"),
         acl=_present(item, "acl_hex"),
         previous=_hex(item, "previous", _HASH_BYTES),
-        timestamp=_number(item, "timestamp"),
+        timestamp=timestamp,
     )
     if (anchor.previous is None) != (anchor.timestamp is None):
         raise ValueError("of `previous` and `timestamp` one is there without the other")
-    return PastAnchor(anchor, _number(item, "ledger"), None if transaction is None else transaction.hex())
+    return PastAnchor(anchor, written, None if transaction is None else transaction.hex())
 
 
 def _number(item: Mapping[str, object], name: str) -> int | None:

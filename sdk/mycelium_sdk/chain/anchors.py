@@ -18,6 +18,7 @@ from mycelium_sdk.chain.anchor_xdr import (
     encode_anchor,
     symbol_xdr,
 )
+from mycelium_sdk.chain.plausible import is_moment, is_version
 from mycelium_sdk.errors import Tampered, WrongDomain, WrongOwner
 
 if TYPE_CHECKING:
@@ -117,8 +118,10 @@ def anchor_from_value(owner: str, value: xdr.SCVal) -> Anchor:
     previous = _bytes(fields["previous"], exactly=32) if current else None
     timestamp = _u64(fields["timestamp"]) if current else None
     version = _u64(fields["version"])
-    if version < 1:
-        raise _not_an_anchor("its version is 0")
+    if not is_version(version):
+        raise _not_an_anchor("its version is 0, or more than the contract can have counted")
+    if timestamp is not None and not is_moment(timestamp):
+        raise _not_an_anchor("its time is after the year 9998")
     return Anchor(
         owner=owner,
         version=version,
@@ -149,6 +152,8 @@ def anchor_from_event(topics: Sequence[xdr.SCVal], value: xdr.SCVal) -> Anchor:
     anchor = anchor_from_value(scval.from_address(topics[1]).address, value)
     if anchor.previous is None:
         raise _not_an_anchor("the event's data is not a whole anchor")
+    if len(anchor.uri) > MAX_URI_BYTES or len(anchor.acl) > MAX_ACL_BYTES:
+        raise _not_an_anchor("its URI or its acl is longer than the contract takes")
     return anchor
 
 
@@ -238,7 +243,14 @@ def verify_history(latest: Anchor, history: Iterable[Anchor]) -> HistoryProof:
 
 
 def _is_whole(fields: AnchorFields) -> bool:
-    return fields.version > 0 and len(fields.previous) == 32 and len(fields.root) == ROOT_BYTES
+    return (
+        is_version(fields.version)
+        and is_moment(fields.timestamp)
+        and len(fields.previous) == 32
+        and len(fields.root) == ROOT_BYTES
+        and len(fields.uri) <= MAX_URI_BYTES
+        and len(fields.acl) <= MAX_ACL_BYTES
+    )
 
 
 def _forged(message: str) -> Tampered:
@@ -255,7 +267,10 @@ def _symbol_map(value: xdr.SCVal) -> dict[str, xdr.SCVal]:
     for item in value.map.sc_map:
         if item.key.type is not SCValType.SCV_SYMBOL:
             raise _not_an_anchor("a key is no symbol")
-        fields[scval.from_symbol(item.key)] = item.val
+        try:
+            fields[scval.from_symbol(item.key)] = item.val
+        except ValueError as error:
+            raise _not_an_anchor("a key is no text") from error
     if len(fields) != len(value.map.sc_map):
         raise _not_an_anchor("a key is there twice")
     return fields
@@ -277,4 +292,7 @@ def _u64(value: xdr.SCVal) -> int:
 
 
 def _not_an_anchor(why: str) -> WrongDomain:
-    return WrongDomain(f"what the contract gave is not an anchor: {why}")
+    return WrongDomain(
+        f"what the contract gave is not an anchor: {why}",
+        hint="check `[memory] anchor_address`; if it is right, ask another RPC server",
+    )

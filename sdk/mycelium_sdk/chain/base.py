@@ -214,7 +214,8 @@ class ChainEvent:
     """One event of a contract. `id` orders all events of a chain.
 
     Topics and data are kept as the XDR that the server gave, and decoded when they are asked for: one that
-    cannot be decoded is no reason to lose the others.
+    cannot be decoded is no reason to lose the others. For the same reason `contract_id` and `transaction` are
+    whatever texts the server gave.
     """
 
     id: str

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mycelium_sdk.errors import ConfigError, InputError
+from mycelium_sdk.installing import install_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,4 +57,4 @@ def build_contract(source: Path) -> BuiltContract:
 
 
 def _compiler_missing(what: str) -> ConfigError:
-    return ConfigError(what, hint='install it: pip install "mycelium-memory[contract]"')
+    return ConfigError(what, hint=f"install it: {install_command('contract')}")

@@ -8,7 +8,8 @@ from mycelium_sdk.errors import WrongDomain
 
 __all__ = ["ends_ledger", "ledger_of", "place_of"]
 
-_LAST = 2**32 - 1  # of a ledger's transactions and operations
+_LAST = 2**32 - 1  # of a ledger's transactions and operations; of a transaction's events
+_PLACES = 2**63
 
 _FORM = re.compile(r"(\d{1,19})-(\d{1,10})", re.ASCII)
 
@@ -20,9 +21,10 @@ def place_of(cursor: str) -> tuple[int, int]:
         WrongDomain: it is none of Stellar RPC.
     """
     found = _FORM.fullmatch(cursor)
-    if found is None:
-        raise WrongDomain("the server's cursor is not one of Stellar RPC")
-    return int(found[1]), int(found[2])
+    place = None if found is None else (int(found[1]), int(found[2]))
+    if place is None or place[0] >= _PLACES or place[1] > _LAST:
+        raise WrongDomain("the server's cursor is not one of Stellar RPC", hint="ask another RPC server")
+    return place
 
 
 def ledger_of(cursor: str) -> int:

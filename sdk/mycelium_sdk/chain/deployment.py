@@ -100,14 +100,14 @@ def ensure_local_contract(chain: FundedChain, notify: Notify | None) -> str:
     Safe when several processes do it at once: one of them makes the contract, the others find it.
     """
     contract_id = local_contract_id(chain.passphrase)
-    if _exists(chain, contract_id):
+    if is_deployed(chain, contract_id):
         return contract_id
     deployer = Keypair.from_raw_ed25519_seed(local_deployer_seed())
     chain.fund(deployer.public_key)
     try:
         deploy(chain, memory_anchor_wasm(), deployer, salt=LOCAL_SALT)
     except ChainError:
-        if not _exists(chain, contract_id):
+        if not is_deployed(chain, contract_id):
             raise
         return contract_id
     if notify is not None:
@@ -115,6 +115,7 @@ def ensure_local_contract(chain: FundedChain, notify: Notify | None) -> str:
     return contract_id
 
 
-def _exists(chain: ChainClient, contract_id: str) -> bool:
+def is_deployed(chain: ChainClient, contract_id: str) -> bool:
+    """Whether there is a contract at the address, live or archived."""
     (state,) = chain.entries([operations.instance_key(contract_id)])
     return state.status is not EntryStatus.ABSENT

@@ -12,6 +12,7 @@ from mycelium_sdk.chain.deployment import ensure_funded
 from mycelium_sdk.chain.fees import DEFAULT_MAX_FEE
 from mycelium_sdk.chain.rpc import RpcChain
 from mycelium_sdk.errors import ChainError, ChainUnavailable, ConfigError, MyceliumError
+from mycelium_sdk.installing import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -140,6 +141,7 @@ def open_embedded(
 
     Raises:
         ConfigError: the embedded chain is not installed, or the file is none of its.
+        ChainError: the file is damaged, or cannot be made, read or written.
         ChainUnavailable: another process keeps the file busy.
     """
     try:
@@ -147,7 +149,7 @@ def open_embedded(
     except ImportError as error:
         raise ConfigError(
             "the embedded chain is not installed",
-            hint='install it: pip install "mycelium-memory[local]"; or use another network: '
+            hint=f"install it: {install_command('local')}; or use another network: "
             "`[onchain] network` in mycelium.toml",
         ) from error
     with _in_our_words():
@@ -156,11 +158,18 @@ def open_embedded(
 
 
 def _translated(error: Exception) -> MyceliumError:
-    from mycelium_localnet.errors import ChainBusyError, ChainFileError, OptionConflictError
+    from mycelium_localnet.errors import (
+        ChainBusyError,
+        ChainFileError,
+        OptionConflictError,
+        UnusableFileError,
+    )
 
     message, hint = str(error), getattr(error, "hint", None)
     if isinstance(error, ChainBusyError):
         return ChainUnavailable(message, hint=hint)
+    if isinstance(error, UnusableFileError):  # the right file was named
+        return ChainError(message, hint=hint)
     if isinstance(error, (ChainFileError, OptionConflictError)):
-        return ConfigError(message, hint=hint or "check `[onchain] chain_file`, or move the file away")
+        return ConfigError(message, hint=hint or "check `[onchain] chain_file`")
     return ChainError(message, hint=hint)

@@ -6,6 +6,7 @@ from typing import Any
 
 import requests.exceptions
 import stellar_sdk.exceptions
+import urllib3.exceptions
 from stellar_sdk.client.requests_client import RequestsClient
 from stellar_sdk.client.response import Response
 
@@ -16,6 +17,7 @@ from mycelium_sdk.timed_http import (
     new_session,
     read_answer,
     time_limit,
+    without_address,
 )
 
 __all__ = ["MAX_ANSWER_BYTES", "REQUEST_SECONDS", "HttpClient"]
@@ -26,8 +28,9 @@ class HttpClient(RequestsClient):
 
     A request ends within `seconds` of the start of a connection attempt (the resolution of names and a host
     with several dead addresses come on top). Raises what `stellar_sdk` expects of a client:
-    `ConnectionError`, with the cause chained, and `ContentSizeLimitExceededError` beyond `max_bytes`. Real
-    answers stay far below its default: ten thousand events are a few MiB.
+    `ConnectionError`, with a cause that names no address, since that may carry a key, and
+    `ContentSizeLimitExceededError` beyond `max_bytes`. Real answers stay far below its default: ten thousand
+    events are a few MiB.
     """
 
     def __init__(self, *, seconds: float = REQUEST_SECONDS, max_bytes: int = MAX_ANSWER_BYTES) -> None:
@@ -60,8 +63,10 @@ class HttpClient(RequestsClient):
                 **content,
             ) as answer:
                 text = read_answer(answer, limit).decode("utf-8", "replace")
+                return Response(answer.status_code, text, dict(answer.headers), answer.url)
         except AnswerTooLarge as error:
             raise stellar_sdk.exceptions.ContentSizeLimitExceededError(error.limit, error.size) from None
-        except requests.exceptions.RequestException as error:
-            raise stellar_sdk.exceptions.ConnectionError(error) from error
-        return Response(answer.status_code, text, dict(answer.headers), answer.url)
+        except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError, UnicodeError) as error:
+            cause = without_address(error)
+        # Not within the block, or the original would be its context.
+        raise stellar_sdk.exceptions.ConnectionError(cause) from cause

@@ -169,10 +169,10 @@ class IndexerClient:
     def _ignorance(self, problem: Mapping[str, Any]) -> _Claim:
         api = self._api
         missed = tuple(api.ranges(problem, "missed_ledgers"))
-        return _Claim(None, *self._standing(problem), api.number(problem, "first_ledger"), missed)
+        return _Claim(None, *self._standing(problem), api.ledger(problem, "first_ledger"), missed)
 
     def _standing(self, document: Mapping[str, Any]) -> tuple[int, float]:
-        return self._api.number(document, "as_of_ledger"), self._api.seconds(document, "lag")
+        return self._api.ledger(document, "as_of_ledger"), self._api.seconds(document, "lag")
 
     def _past(self, item: object, owner: str) -> PastAnchor:
         past = self._api.past(item)
@@ -232,12 +232,12 @@ class IndexerClient:
                     raise self._omitted(above - 1)
                 yield past
                 above = version
-            cursor = page.get("next")
+            cursor = self._api.cursor(page)
             if cursor is None:
                 if above is not None and above > 1 and not _admitted(above - 1, missing):
                     raise self._omitted(above - 1)
                 return
-            if not isinstance(cursor, str) or not items:
+            if not items:
                 raise self._api.misfit("its history does not go on")
             page = self._api.get(_path(owner) + "/history", {**query, "cursor": cursor}, deadline=deadline)
             items = self._api.items(page, "items")

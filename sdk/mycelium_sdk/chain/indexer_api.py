@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
+import re
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mycelium_sdk.chain.anchor_json import past_from_json
+from mycelium_sdk.chain.plausible import is_ledger
 from mycelium_sdk.errors import ChainError, ChainUnavailable, ConfigError, WrongDomain
 from mycelium_sdk.retry import RetryPolicy, wait_asked_for
+from mycelium_sdk.threads import ThreadLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,6 +30,7 @@ WITHOUT = "leave out `[indexer] url` (MYCELIUM_INDEXER_URL), and the chain is as
 _MAX_ANSWER_BYTES = 4 << 20  # a page is at most 200 anchors of 7 KiB
 _OK, _NOT_FOUND = 200, 404
 _MAY_PASS = frozenset({408, 425, 429})
+_CURSOR = re.compile(r"[!-~]{1,1000}", re.ASCII)
 _PROBLEM = "urn:mycelium:problem:"
 
 
@@ -50,7 +53,7 @@ class IndexerApi:
         self._selection = {"network": network, "contract": contract}
         self._retries = RetryPolicy(attempts=3, total_seconds=2 * seconds) if retries is None else retries
         self._seconds = seconds
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
         self._session: requests.Session | None = None
 
     @property
@@ -109,6 +112,20 @@ class IndexerApi:
             raise self.misfit(f"`{name}` is no list")
         return value
 
+    def ledger(self, item: Mapping[str, Any], name: str) -> int:
+        """A ledger of an answer. Raises ChainError."""
+        value = self.number(item, name)
+        if not is_ledger(value):
+            raise self.misfit(f"`{name}` is not a ledger")
+        return value
+
+    def cursor(self, page: Mapping[str, Any]) -> str | None:
+        """Where an answer goes on, None if it ends. Raises ChainError."""
+        value = page.get("next")
+        if value is not None and (not isinstance(value, str) or _CURSOR.fullmatch(value) is None):
+            raise self.misfit("its history does not go on")
+        return value
+
     def ranges(self, document: Mapping[str, Any], name: str) -> Iterator[tuple[int, int]]:
         """A list of ranges of an answer, each by its first and last. Raises ChainError."""
         for item in self.items(document, name):
@@ -122,11 +139,14 @@ class IndexerApi:
             f"{self.name} is no indexer of this version: {why}", hint=f"check `[indexer] url`; {WITHOUT}"
         )
 
-    def _ask(self, path: str, query: Mapping[str, str], deadline: float | None) -> dict[str, Any]:
-        """One request: an answer of its API about this contract, or the problem that the owner is unknown."""
+    def _exchange(
+        self, path: str, query: Mapping[str, str], deadline: float | None
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """One request: the status, headers and body of the answer."""
         import requests.exceptions
+        import urllib3.exceptions
 
-        from mycelium_sdk.timed_http import AnswerTooLarge, read_answer, time_limit
+        from mycelium_sdk.timed_http import AnswerTooLarge, read_answer, time_limit, without_address
 
         seconds = self._seconds if deadline is None else min(self._seconds, deadline - time.monotonic())
         if seconds <= 0:
@@ -139,17 +159,23 @@ class IndexerApi:
                 stream=True,
                 allow_redirects=False,
             ) as answer:
-                body, status = read_answer(answer, _MAX_ANSWER_BYTES), answer.status_code
+                return answer.status_code, answer.headers, read_answer(answer, _MAX_ANSWER_BYTES)
         except AnswerTooLarge as error:
             raise self.misfit("its answer is too large") from error
-        except requests.exceptions.Timeout as error:
-            raise _late(f"{self.name} did not answer in time") from error
-        except requests.exceptions.RequestException as error:
-            raise ChainUnavailable(
-                f"{self.name} cannot be reached", hint=f"check `[indexer] url`; {WITHOUT}"
-            ) from error
+        except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError) as error:
+            cause = without_address(error)
+        # Not within the block, or the original would be its context.
+        if isinstance(cause, requests.exceptions.Timeout):
+            raise _late(f"{self.name} did not answer in time") from cause
+        raise ChainUnavailable(
+            f"{self.name} cannot be reached", hint=f"check `[indexer] url`; {WITHOUT}"
+        ) from cause
+
+    def _ask(self, path: str, query: Mapping[str, str], deadline: float | None) -> dict[str, Any]:
+        """One request: an answer of its API about this contract, or the problem that the owner is unknown."""
+        status, headers, body = self._exchange(path, query, deadline)
         if status >= 500 or status in _MAY_PASS:
-            raise self._busy(status, body, answer.headers)
+            raise self._busy(status, body, headers)
         document = self._parsed(body)
         kind = _problem(document)
         if status == _NOT_FOUND and kind == "unknown-source":

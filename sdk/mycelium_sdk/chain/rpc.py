@@ -4,7 +4,6 @@ client."""
 from __future__ import annotations
 
 import dataclasses
-import threading
 from typing import TYPE_CHECKING, ClassVar
 
 from stellar_sdk import Account, SorobanServer, TransactionBuilder, xdr
@@ -13,11 +12,8 @@ from stellar_sdk.soroban_rpc import EventFilter, EventFilterType
 from mycelium_sdk.chain import answers, operations, translate
 from mycelium_sdk.chain.base import (
     EXPIRING_WITHIN,
-    ChainIdentity,
     EntryState,
     EntryStatus,
-    EventPage,
-    LedgerHead,
     Simulation,
     TransactionState,
 )
@@ -36,7 +32,15 @@ if TYPE_CHECKING:
     from stellar_sdk.client.base_sync_client import BaseSyncClient
     from stellar_sdk.soroban_rpc import SimulateTransactionResponse
 
-    from mycelium_sdk.chain.base import BeforeSend, Receipt, SignedTransaction, Work
+    from mycelium_sdk.chain.base import (
+        BeforeSend,
+        ChainIdentity,
+        EventPage,
+        LedgerHead,
+        Receipt,
+        SignedTransaction,
+        Work,
+    )
 
 __all__ = ["READ_ONLY_ACCOUNT", "RpcChain"]
 
@@ -85,7 +89,6 @@ class RpcChain:
         self._policy = policy
         self._monotonic = policy.pace.monotonic
         self._domain_known_until: float | None = None
-        self._domain_lock = threading.Lock()
         self._submitter = Submitter(
             server=self._server,
             passphrase=passphrase,
@@ -105,15 +108,7 @@ class RpcChain:
         serve."""
         network = self._ask_network()
         with translate.decoding(self.url):
-            latest = self._server.get_latest_ledger()
-        chain_id = network.get("chainId")
-        return ChainIdentity(
-            passphrase=self.passphrase,
-            chain_id=chain_id if isinstance(chain_id, str) else None,
-            protocol=latest.protocol_version,
-            latest_ledger=latest.sequence,
-            close_time=latest.close_time,
-        )
+            return answers.identity(network, self._server.get_latest_ledger(), self.passphrase)
 
     def friendbot_url(self) -> str | None:
         """Where this network gives out funds, None where it does not."""
@@ -222,13 +217,7 @@ class RpcChain:
             answer = self._server.get_events(
                 start_ledger=start_ledger, filters=[wanted], cursor=cursor, limit=limit
             )
-            return EventPage(
-                events=tuple(answers.event(item) for item in answer.events),
-                cursor=answer.cursor,
-                latest_ledger=answer.latest_ledger,
-                oldest_ledger=answer.oldest_ledger,
-                latest_close_time=answer.latest_Ledger_close_time,
-            )
+            return answers.event_page(answer)
 
     def ledger(self, sequence: int) -> LedgerHead | None:
         """See `ChainClient`."""
@@ -244,32 +233,35 @@ class RpcChain:
                     raise
                 return None
             head = next((one for one in found if one.sequence == sequence), None)
-            return None if head is None else LedgerHead(head.sequence, head.hash, head.ledger_close_time)
+            return None if head is None else answers.ledger_head(head)
 
     def close(self) -> None:
         """See `ChainClient`."""
         self._transport.close()
 
     def _check_domain(self) -> None:
-        """Make sure that the server serves the expected network, by an answer that is not old."""
-        with self._domain_lock:
-            if self._domain_known_until is None or self._monotonic() >= self._domain_known_until:
-                self._ask_network()
+        """Make sure that the server serves the expected network, by an answer that is not old.
+
+        Threads that need one at the same time each ask: none waits for what another one waits for.
+        """
+        known_until = self._domain_known_until
+        if known_until is None or self._monotonic() >= known_until:
+            self._ask_network()
 
     def _ask_network(self) -> dict[str, object]:
+        asked_at = self._monotonic()
         network = self._transport.call(self.url, "getNetwork")
         if network.get("passphrase") != self.passphrase:
             self._domain_known_until = None
             raise WrongDomain(
                 f"{translate.server_name(self.url)} serves another network than the configured one"
             )
-        self._domain_known_until = self._monotonic() + _DOMAIN_SECONDS
+        self._domain_known_until = asked_at + _DOMAIN_SECONDS
         return network
 
     def _latest(self) -> tuple[int, int]:
         with translate.decoding(self.url):
-            answer = self._server.get_latest_ledger()
-            return answer.sequence, answer.close_time
+            return answers.latest_ledger(self._server.get_latest_ledger())
 
     def _unquoted_fee(self, work: Work, data: xdr.SorobanTransactionData) -> int:
         with translate.decoding(self.url):

@@ -10,9 +10,7 @@ which it can be looked up (chain.md section 3).
 from __future__ import annotations
 
 import enum
-import os
 import secrets
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,6 +36,7 @@ from mycelium_sdk.errors import (
     TransactionFailed,
     Unsettled,
 )
+from mycelium_sdk.threads import ThreadLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,9 +68,8 @@ class _NeverTaken(Exception):  # noqa: N818 - it is no error yet
     """Refused for its sequence number, and never sent before: another transaction must be built."""
 
 
-_locks: dict[tuple[int, str, str], threading.Lock] = {}
-"""By process: a thread that only the parent of a forked child has may hold the parent's."""
-_locks_guard = threading.Lock()
+_locks: dict[tuple[str, str], ThreadLock] = {}
+"""By network and account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +308,5 @@ def _unsettled(transaction_hash: str, *, hint: str | None = None) -> Unsettled:
     return Unsettled(message, hash=transaction_hash, hint=hint)
 
 
-def _lock_of(passphrase: str, account: str) -> threading.Lock:
-    with _locks_guard:
-        return _locks.setdefault((os.getpid(), passphrase, account), threading.Lock())
+def _lock_of(passphrase: str, account: str) -> ThreadLock:
+    return _locks.setdefault((passphrase, account), ThreadLock())

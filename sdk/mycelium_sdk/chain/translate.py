@@ -74,6 +74,7 @@ UNREADABLE = (
     binascii.Error,
     EOFError,
     ValueError,
+    OverflowError,
     AssertionError,
     RecursionError,
 )
@@ -180,8 +181,8 @@ def rpc_refused(
 ) -> MyceliumError:
     """A JSON-RPC error object."""
     words = "".join(c for c in str(message or "") if c.isprintable())[:_QUOTED_CHARACTERS]
-    text = f"{server_name(url)} refused {method}: {words} ({code})"
-    known = code if isinstance(code, int) else None
+    known = code if isinstance(code, int) and abs(code) < 1 << 63 else None
+    text = f"{server_name(url)} refused {method}: {words} ({'no code' if known is None else known})"
     if known in _RETRYABLE_RPC_CODES or (sending and known not in _REFUSING_RPC_CODES):
         return ChainUnavailable(text)
     return ChainError(text, hint="the server may be too old or too busy for this: try another RPC server")

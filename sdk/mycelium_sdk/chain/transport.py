@@ -3,7 +3,6 @@ retried."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,10 @@ from stellar_sdk.client.base_sync_client import BaseSyncClient
 from stellar_sdk.client.response import Response
 
 from mycelium_sdk.chain import translate
+from mycelium_sdk.timed_http import without_address
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator
 
     from mycelium_sdk.retry import RetryPolicy
 
@@ -43,8 +43,9 @@ class Transport(BaseSyncClient):
         sending = method == _SEND
 
         def once() -> Response:
-            with _named(url, sending=sending):
-                response = self._inner.post(url, data=data, json_data=json_data)
+            response = _answer(
+                url, lambda: self._inner.post(url, data=data, json_data=json_data), sending=sending
+            )
             return _checked(url, method, response, sending=sending)
 
         return once() if sending else self._policy.call(once)
@@ -53,8 +54,9 @@ class Transport(BaseSyncClient):
         self, url: str, params: dict[str, str] | None = None, max_content_size: int | None = None
     ) -> Response:
         """One GET, not retried, whatever its status."""
-        with _named(url):
-            return self._inner.get(url, params=params, max_content_size=max_content_size)
+        return _answer(
+            url, lambda: self._inner.get(url, params=params, max_content_size=max_content_size), sending=False
+        )
 
     def call(self, url: str, method: str) -> dict[str, Any]:
         """The result of a method without parameters, for fields that `stellar_sdk` does not know."""
@@ -86,15 +88,18 @@ class _Parsed(Response):
         return self._parsed
 
 
-@contextlib.contextmanager
-def _named(url: str, *, sending: bool = False) -> Iterator[None]:
-    """Map what a client raises instead of giving an answer."""
+def _answer(url: str, ask: Callable[[], Response], *, sending: bool) -> Response:
+    """What a client gives; what it raises instead is mapped, and chained without the address."""
+    cause = None
     try:
-        yield
+        return ask()
     except stellar_sdk.exceptions.ConnectionError as error:
-        raise translate.connection_failed(url, error, sending=sending) from error
+        failure = translate.connection_failed(url, error, sending=sending)
+        cause = without_address(error if error.__cause__ is None else error.__cause__)
     except stellar_sdk.exceptions.ContentSizeLimitExceededError as error:
-        raise translate.too_large(url, error.limit, sending=sending) from error
+        failure = translate.too_large(url, error.limit, sending=sending)
+    # Not within the block, or the original would be its context.
+    raise failure from cause
 
 
 def _checked(url: str, method: str, response: Response, *, sending: bool) -> Response:

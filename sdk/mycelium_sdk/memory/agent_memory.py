@@ -6,7 +6,6 @@ and recalling start as quickly as SQLite does.
 
 from __future__ import annotations
 
-import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from mycelium_sdk.backend_choice import open_backend
 from mycelium_sdk.context import AgentContext
 from mycelium_sdk.errors import BackendError
 from mycelium_sdk.memory.portable import PortableMemory
+from mycelium_sdk.threads import ThreadLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -64,7 +64,7 @@ class AgentMemory(PortableMemory):
         self._owns_context = ctx is None
         self._policy = policy
         self._anchor_address = anchor_address
-        self._lock = threading.RLock()
+        self._lock = ThreadLock()
         self._state_store: StateStore | None = None
         self._opened_basis: Basis | None = None
         self._opened_commitment: Commitment | None = None
@@ -135,7 +135,8 @@ class AgentMemory(PortableMemory):
 
     @property
     def is_dirty(self) -> bool:
-        """Whether there are writes that are not anchored on this network and contract.
+        """Whether there are writes that are not anchored on this network and contract, or it is not known yet
+        whether there are, since an anchoring is in flight.
 
         Does not ask the chain.
         """
@@ -143,6 +144,10 @@ class AgentMemory(PortableMemory):
         if newest is None:
             return self._backend.count() > 0
         key, last = newest
+        intent = self._state.intent(key)
+        sent = intent is not None and intent.transaction_hash is not None
+        if sent and intent is not None and intent.expected_version >= last.version:
+            return True  # what is anchored is not known yet, also where the memory is again as it was before
         if self._backend.change_counter() == last.change_counter and self._basis.is_its_store(key, last):
             return False
         return self.memory_root() != last.root
@@ -249,7 +254,11 @@ class AgentMemory(PortableMemory):
 
         The explicit word after CHAIN_RESET, ROLLBACK or FORK; without such a contradiction nothing is
         forgotten and the answer is False. Evidence of what was contradicted is kept. The memory itself is not
-        touched.
+        touched: where the chain was set back to an anchor of this memory's own past, what came after it
+        counts as not anchored; on another chain, or a fork, the memory is based on nothing until it is loaded
+        or merged (`sync`).
+
+        Raises Fork where the servers of a cross-check contradict each other: nothing is forgotten then.
         """
         return self._commitment.trust_chain_anew()
 

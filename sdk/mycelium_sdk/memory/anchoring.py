@@ -8,30 +8,30 @@ asking the chain.
 from __future__ import annotations
 
 import contextlib
-import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mycelium_sdk import canonical
 from mycelium_sdk.blobs.base import DEFAULT_MAX_BYTES
 from mycelium_sdk.blobs.uris import check_anchor_uri
 from mycelium_sdk.chain.anchors import MAX_ACL_BYTES
-from mycelium_sdk.chain.base import SignedTransaction
 from mycelium_sdk.errors import (
     BackendError,
-    ContractFailed,
+    ChainReset,
+    ChainUnavailable,
+    Fork,
     InputError,
     LimitExceeded,
     NonCanonical,
     Rollback,
     Tampered,
-    TransactionFailed,
     UnanchoredWrites,
     Unsettled,
     VersionConflict,
 )
-from mycelium_sdk.memory.basis import fulfilled
+from mycelium_sdk.facts import Mark
 from mycelium_sdk.memory.publishing import Publication, Publish, blob_folder, publish_blob
+from mycelium_sdk.memory.settling import Resumer, Settler
 from mycelium_sdk.memory.standing import OLDER_THAN_ITS_ANCHOR, Standing
 from mycelium_sdk.steps import Step, reached
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from mycelium_sdk.chain.base import AnchorReceipt, BeforeSend, Receipt
-    from mycelium_sdk.facts import ChainKey, Intent, LastAnchor
+    from mycelium_sdk.chain.base import AnchorReceipt, BeforeSend, SignedTransaction
+    from mycelium_sdk.facts import ChainKey
     from mycelium_sdk.memory.basis import Basis
     from mycelium_sdk.memory.context_store import ContextDraft
     from mycelium_sdk.memory.trust import Sighting, TrustedChain
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["AnchorWriter", "Anchorer", "Anchoring", "Export"]
 
 
-class AnchorWriter(Protocol):
+class AnchorWriter(Resumer, Protocol):
     """What is needed of the contract's client to move an owner's anchor."""
 
     def set_anchor_if(
@@ -58,8 +58,9 @@ class AnchorWriter(Protocol):
         """Anchor iff the chain's version is `expected_version`; see `MemoryAnchorClient.set_anchor_if`."""
         ...
 
-    def resume(self, signed: SignedTransaction) -> Receipt:
-        """Bring a transaction to its end that was signed before; see `ChainClient.resume`."""
+    def make_ready(self) -> bool:
+        """Make the chain and the contract, where that is this program's business and they are not there;
+        whether that was so."""
         ...
 
     def sign(self, message: bytes) -> bytes:
@@ -99,13 +100,6 @@ class Anchoring:
     settled: int | None = None
 
 
-class Settled(NamedTuple):
-    """What the chain holds once nothing is in flight any more, and the version that was finished, if any."""
-
-    seen: Sighting
-    version: int | None
-
-
 class Anchorer:
     """Moves one owner's anchor. Callers hold the home folder's anchoring lock.
 
@@ -123,65 +117,13 @@ class Anchorer:
         *,
         keep_base: Callable[[ChainKey, int, bytes, int], None],
     ) -> None:
+        self.settler = Settler(trusted, writer, state, basis)
         self._owner = owner
         self._trusted = trusted
         self._writer = writer
         self._state = state
         self._basis = basis
         self._keep_base = keep_base
-
-    def settle(self, seen: Sighting) -> Settled:
-        """Finish or forget what an earlier run left in flight; what the chain holds then.
-
-        The transaction of that run is sent again, the very same one, so nothing can happen twice.
-
-        Raises:
-            Unsettled: it was sent and its outcome is still not known.
-        """
-        intent = self._state.intent(seen.key)
-        if intent is None or self.recognise(seen):
-            return Settled(seen, None if intent is None else seen.version)
-        signed = _signed(intent)
-        if signed is not None:
-            try:
-                self._writer.resume(signed)
-            except (TransactionFailed, ContractFailed):
-                pass  # it can never take effect
-            except Unsettled:
-                # The server's history may begin after it. Once it can no longer be applied, the anchor tells
-                # all the same: it is not there, or others came after it.
-                if seen.close_time <= signed.valid_until:
-                    raise
-            else:
-                seen = self._trusted.look()
-                if self.recognise(seen):
-                    return Settled(seen, seen.version)
-        self._basis.abandon(seen.key, intent)
-        return Settled(seen, None)
-
-    def unrecorded(self, seen: Sighting) -> LastAnchor | None:
-        """The anchor on the chain, if it is one's own and a crash left it unrecorded, or it is just being
-        recorded."""
-        found = self._matching(seen)
-        return None if found is None else fulfilled(*found)
-
-    def recognise(self, seen: Sighting) -> bool:
-        """Record an own anchor that a crash left unrecorded; whether the chain holds such a one."""
-        found = self._matching(seen)
-        if found is None:
-            return False
-        intent, version, anchored_at = found
-        self._basis.fulfil(seen.key, intent, version, anchored_at=anchored_at, ledger=seen.ledger)
-        return True
-
-    def _matching(self, seen: Sighting) -> tuple[Intent, int, float] | None:
-        intent, anchor = self._state.intent(seen.key), seen.anchor
-        if intent is None or anchor is None:
-            return None
-        if (anchor.version, anchor.root) != (intent.expected_version + 1, intent.root):
-            return None
-        anchored_at = time.time() if anchor.timestamp is None else float(anchor.timestamp)
-        return intent, anchor.version, anchored_at
 
     def anchor(
         self,
@@ -197,7 +139,10 @@ class Anchorer:
     ) -> Anchoring | None:
         """Anchor what `export` gives; None if an earlier run's anchoring was finished now, and `wanted` says
         that nothing more is. See `AgentMemory.anchor` for the arguments and errors."""
-        seen, finished = self.settle(self._trusted.look())
+        seen = self._trusted.look()
+        if seen.anchor is None and self._writer.make_ready():
+            seen = self._trusted.look()
+        seen, finished = self.settler.settle(seen)
         reached(Step.LOOKED)
         if finished is not None and not wanted():
             return None
@@ -274,11 +219,28 @@ class Anchorer:
                 self._basis.abandon(seen.key, intent)
             raise
         reached(Step.SENT)
-        self._basis.fulfil(
-            seen.key, intent, receipt.version, anchored_at=receipt.close_time, ledger=receipt.ledger
-        )
+        self._require_shown(exported.root, receipt)
+        self._basis.fulfil(seen.key, intent, receipt.version, anchored_at=receipt.close_time)
         reached(Step.RECORDED)
         return receipt
+
+    def _require_shown(self, root: bytes, receipt: AnchorReceipt) -> None:
+        """Look whether the anchor is what the receipt says, which is one server's word.
+
+        A server that cannot be asked has time until the next look. Raises Unsettled where what is shown
+        contradicts the receipt, or what was seen before; the evidence is kept.
+        """
+        try:
+            self._trusted.confirm(Mark(receipt.version, root, receipt.ledger))
+        except ChainUnavailable:
+            return
+        except (ChainReset, Fork, Rollback) as error:
+            raise Unsettled(
+                f"the server says that transaction {receipt.hash} made version {receipt.version}, and"
+                f" contradicts that: {error.message}",
+                hash=receipt.hash,
+                hint="ask another RPC server: this one does not tell the truth",
+            ) from error
 
     def _require_loadable(self, exported: Export) -> None:
         """Refuse to anchor what nobody could load: rows that were edited may make no canonical blob."""
@@ -325,9 +287,7 @@ class Anchorer:
         )
         if standing is Standing.CHANGED:
             raise Tampered(
-                "the memory was changed behind its back since it was anchored; the change was not anchored",
-                hint="load what is anchored: `mycelium memory rehydrate --on-conflict replace`; or say"
-                " overwrite (--overwrite)",
+                "the memory was changed behind its back since it was anchored; the change was not anchored"
             )
         if standing is Standing.EARLIER:
             raise Rollback(
@@ -355,11 +315,3 @@ def check_anchor_arguments(uri: str | None, publish: Publish | None, acl: bytes)
         raise InputError(
             f"acl has {len(acl)} bytes; at most {MAX_ACL_BYTES} fit into an anchor", hint="shorten it"
         )
-
-
-def _signed(intent: Intent) -> SignedTransaction | None:
-    if intent.transaction_hash is None or intent.envelope is None or intent.valid_until is None:
-        return None
-    return SignedTransaction(
-        intent.transaction_hash, intent.envelope, intent.valid_until, intent.signed_ledger or 0
-    )

@@ -240,6 +240,21 @@ class AsyncAgentMemory:
         return f"Async{self._memory!r}"
 
 
+def _describe(member: Any) -> None:
+    """Put the docstring of AgentMemory's member into the place of "See `AgentMemory.name`.", in front of what
+    is different here."""
+    reference, separator, difference = (member.__doc__ or "").partition("`.")
+    if separator and reference.startswith(_SEE):
+        whole = inspect.getdoc(getattr(AgentMemory, reference.removeprefix(_SEE))) or ""
+        member.__doc__ = f"{whole}\n\n{difference.strip()}".strip()
+
+
+_SEE = "See `AgentMemory."
+for _member in vars(AsyncAgentMemory).values():
+    if inspect.isfunction(_member) or isinstance(_member, property):
+        _describe(_member)
+
+
 def _plain(given: Any) -> Any:
     """What a worker thread can call: a coroutine function becomes one that waits for the event loop to run
     it."""

@@ -108,18 +108,18 @@ class Basis:
             self._backend.set_link(key.chain, intent.link_before or None)
         self._state.drop_intent(key)
 
-    def fulfil(self, key: ChainKey, intent: Intent, version: int, *, anchored_at: float, ledger: int) -> None:
+    def fulfil(self, key: ChainKey, intent: Intent, version: int, *, anchored_at: float) -> None:
         """Record that what was intended is anchored, and be done with the intent."""
         anchor, last = fulfilled(intent, version, anchored_at), self.last(key)
         loaded = last is not None and last.link not in (None, intent.link, intent.link_before)
         if last is not None and loaded and self._backend.keeps_links and self._link(key) == last.link:
             # Something was loaded on a person's word since it was sent, and the store has the link of that.
             anchor = replace(anchor, link=last.link, link_before=None)
-        self._record(key, anchor, ledger=ledger)
+        self._record(key, anchor)
 
     # -- a memory that was found, or made, to be what is anchored
 
-    def adopt(self, key: ChainKey, anchor: LastAnchor, *, ledger: int) -> None:
+    def adopt(self, key: ChainKey, anchor: LastAnchor) -> None:
         """Record that the memory is based on `anchor`, given without links; nothing where that is known."""
         last = self.last(key)
         same = last is not None and (last.version, last.root) == (anchor.version, anchor.root)
@@ -127,14 +127,14 @@ class Basis:
             anchor = replace(anchor, anchored_at=last.anchored_at)  # which an older contract does not tell
             if self._is_settled(key, last):
                 if last.change_counter != anchor.change_counter:
-                    self._record(key, replace(anchor, link=last.link), ledger=ledger)
+                    self._record(key, replace(anchor, link=last.link))
                 return
         if not self._backend.keeps_links:
-            self._record(key, anchor, ledger=ledger)
+            self._record(key, anchor)
             reached(Step.RECORDED)
             return
         link = os.urandom(_LINK_BYTES)
-        self._record(key, replace(anchor, link=link, link_before=self._link(key)), ledger=ledger)
+        self._record(key, replace(anchor, link=link, link_before=self._link(key)))
         reached(Step.RECORDED)
         self._backend.set_link(key.chain, link)
         reached(Step.LINKED)
@@ -161,11 +161,12 @@ class Basis:
             raise
 
     def forget(self, key: ChainKey) -> None:
-        """Forget what was seen and recorded on every chain of this network and contract."""
+        """Forget what was seen and recorded on every chain of this network and contract, but for what is in
+        flight on the chain of `key`."""
         place = key.network, key.contract, key.owner
         if self._shared is not None:
             self._shared.forget_last(*place)
-        self._state.forget_chain(*place)
+        self._state.forget_chain(*place, present=key.chain_id)
 
     def _is_settled(self, key: ChainKey, last: LastAnchor) -> bool:
         if not self._backend.keeps_links:
@@ -175,13 +176,13 @@ class Basis:
     def _link(self, key: ChainKey) -> bytes:
         return self._backend.link(key.chain) or _NOTHING
 
-    def _record(self, key: ChainKey, anchor: LastAnchor, *, ledger: int) -> None:
+    def _record(self, key: ChainKey, anchor: LastAnchor) -> None:
         if self._shared is None:
-            self._state.record(key, anchor, ledger=ledger)
+            self._state.record(key, anchor)
             return
         # The intent goes last: while it is there, the next run records what a crash left unrecorded.
         self._shared.record_last(key, anchor)
-        self._state.settle(key, anchor, ledger=ledger)
+        self._state.settle(key, anchor)
 
 
 def fulfilled(intent: Intent, version: int, anchored_at: float) -> LastAnchor:

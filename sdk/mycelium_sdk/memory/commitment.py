@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import os
-import threading
 import time
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from mycelium_sdk.assembly import AnchorDesk
 from mycelium_sdk.backends.integrity import Integrity, IntegrityReport
 from mycelium_sdk.chain.base import EntryStatus
 from mycelium_sdk.errors import ChainReset, Fork, InputError, Rollback, StoreLocked, Tampered
-from mycelium_sdk.facts import ChainKey, LastAnchor
+from mycelium_sdk.facts import LastAnchor
 from mycelium_sdk.fetching.policy import FetchPolicy
 from mycelium_sdk.locking import exclusive
 from mycelium_sdk.memory.anchoring import (
@@ -40,9 +39,19 @@ from mycelium_sdk.memory.rehydration import (
     require_anchor,
 )
 from mycelium_sdk.memory.standing import Standing
+from mycelium_sdk.memory.starting_anew import trust_chain_anew
 from mycelium_sdk.memory.trust import TrustedChain
-from mycelium_sdk.memory.verification import Verification, advice_on, judge, vouched
+from mycelium_sdk.memory.verification import (
+    TamperedWarning,
+    Verification,
+    advice_on,
+    judge,
+    not_vouched,
+    unproved,
+    vouched,
+)
 from mycelium_sdk.steps import Step, reached
+from mycelium_sdk.threads import ThreadLock
 from mycelium_sdk.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -102,12 +111,11 @@ class Commitment:
         )
         keep_base = self.portability.keep_anchored_base
         self._anchorer = Anchorer(self._trusted, self._desk, state, basis, ctx.address, keep_base=keep_base)
-        self._process, self._lock = os.getpid(), threading.Lock()
-        self._holder: int | None = None
+        self._lock = ThreadLock()
 
     def recognise(self, seen: Sighting) -> None:
         """Record an own anchor that a crash left unrecorded."""
-        self._anchorer.recognise(seen)
+        self._anchorer.settler.recognise(seen)
 
     def look(self) -> Sighting:
         """The anchor on the chain, checked against what was verified before."""
@@ -176,7 +184,7 @@ class Commitment:
         except (ChainReset, Rollback, Fork) as error:
             return Verification(error.verdict or Verdict.DIVERGED, root, records, None, (error.message,))
         status = self._desk.entry_state(self._ctx.address).status if seen.anchor else EntryStatus.ABSENT
-        unrecorded = self._anchorer.unrecorded(seen)
+        unrecorded = self._anchorer.settler.unrecorded(seen)
         last = unrecorded or self._basis.last(seen.key)
         verdict = judge(
             local_root=root,
@@ -196,7 +204,9 @@ class Commitment:
         if status is EntryStatus.EXPIRING:
             soon = "the anchor's time to live ends soon; `mycelium memory keep-alive` extends it"
             warnings = (*warnings, soon)
-        advice = advice_on(verdict, seen.version, last, root=root, records=records)
+        if last is not None and last.version < seen.proved_from:
+            warnings = (*warnings, unproved(last.version, seen.proved_from))
+        advice = advice_on(verdict, seen.version, last, root=root, records=records, integrity=integrity)
         return Verification(verdict, root, records, seen.anchor, warnings, advice, settled)
 
     def _record_seen(
@@ -209,7 +219,7 @@ class Commitment:
         """
         with contextlib.ExitStack() as stack:
             if progress is not None:
-                if self._holder == threading.get_ident():
+                if self._lock.mine:
                     return None
                 try:
                     stack.enter_context(self.alone(wait=False))
@@ -217,19 +227,23 @@ class Commitment:
                     return None
                 if self._progress() != progress:
                     return None
-            version = seen.version if self._anchorer.recognise(seen) else None
+            version = self._anchorer.settler.recognise(seen)
             if in_sync_at is not None:
                 self.adopt(seen, in_sync_at)
             return version
 
     def _unreadable(self, error: Tampered) -> Verification:
         """The verdict on a memory whose rows make no blob any more."""
-        anchor = self._trusted.look().anchor
-        return Verification(Verdict.TAMPERED, bytes(32), self._backend.count(), anchor, (error.message,))
+        warnings: tuple[str, ...] = (error.message,)
+        try:
+            anchor = self._trusted.look().anchor
+        except (ChainReset, Rollback, Fork) as contradiction:
+            anchor, warnings = None, (*warnings, contradiction.message)
+        return Verification(Verdict.TAMPERED, bytes(32), self._backend.count(), anchor, warnings)
 
     def vouched_rows(self, seen: Sighting, root: bytes, report: IntegrityReport) -> IntegrityReport:
-        """Whether the rows are the store's own; without its key, what is anchored is vouched for anew."""
-        if report.state is Integrity.UNKNOWN and seen.anchor is not None and seen.anchor.root == root:
+        """Whether the rows are the store's own; without its key, what was anchored is vouched for anew."""
+        if report.state is Integrity.UNKNOWN and self._trusted.was_anchored(seen, root):
             self._backend.adopt(root)
             return self._backend.check()
         return report
@@ -242,7 +256,7 @@ class Commitment:
         with self.alone():
             seen = self._trusted.look()
             anchor = require_anchor(seen)
-            self._anchorer.recognise(seen)
+            self._anchorer.settler.recognise(seen)
             last = self._basis.last(seen.key)
             try:
                 root, records, counter, report = self.export_root()
@@ -256,9 +270,7 @@ class Commitment:
                 self.adopt(seen, counter)
                 return Rehydration(anchor.version, records)
             if conflict != "replace" and not integrity:
-                raise Tampered(
-                    "the memory was changed behind its back, or cannot be vouched for; nothing was loaded"
-                )
+                raise not_vouched(integrity, "nothing was loaded", anchored=True)
             if conflict == "refuse":
                 standing = self._basis.standing(seen.key, last, root=root, change_counter=counter)
                 self.refuse_losing(seen, root, records, standing)
@@ -281,14 +293,8 @@ class Commitment:
 
     def trust_chain_anew(self) -> bool:
         """See `AgentMemory.trust_chain_anew`."""
-        key = ChainKey(self._ctx.network.passphrase, self._desk.contract_id, self._ctx.address)
         with self.alone():
-            try:
-                self._trusted.look()
-            except (ChainReset, Rollback, Fork):
-                self._basis.forget(key)
-                return True
-            return False
+            return trust_chain_anew(self._trusted, self._state, self._basis, export_root=self.export_root)
 
     def heartbeat_due(self) -> bool:
         """Whether the policy wants a dirty memory anchored now.
@@ -312,17 +318,22 @@ class Commitment:
     def _export(self, *, vouched: bool) -> Export:
         """The memory as it is now. Raises Tampered, if it has to be `vouched` for, and is not."""
         exported, report = self._export_as_it_is()
+        if report.state is Integrity.BROKEN and not vouched:
+            warnings.warn(
+                "the memory was changed behind its back, and the change is anchored, as overwrite says",
+                TamperedWarning,
+                stacklevel=2,
+            )
         if report or not vouched:
             return exported
         exported.close()
-        unknown = report.state is Integrity.UNKNOWN
-        if unknown and self.vouched_rows(self._trusted.look(), exported.root, report):
-            return self._export(vouched=True)
-        raise Tampered(
-            "the memory was changed behind its back, or cannot be vouched for; nothing was anchored",
-            hint="`mycelium memory verify` says more; `mycelium memory rehydrate --on-conflict replace`"
-            " loads what is anchored; or say overwrite (--overwrite)",
-        )
+        anchored = False
+        if report.state is Integrity.UNKNOWN:
+            seen = self._trusted.look()
+            if self.vouched_rows(seen, exported.root, report):
+                return self._export(vouched=True)
+            anchored = seen.anchor is not None
+        raise not_vouched(report, "nothing was anchored", anchored=anchored)
 
     def _export_as_it_is(self) -> tuple[Export, IntegrityReport]:
         data, digest = io.BytesIO(), hashlib.sha256()
@@ -369,7 +380,7 @@ class Commitment:
         anchor = require_anchor(seen)
         anchored_at = time.time() if anchor.timestamp is None else float(anchor.timestamp)
         adopted = LastAnchor(anchor.version, anchor.root, anchor.uri_text, change_counter, anchored_at)
-        self._basis.adopt(seen.key, adopted, ledger=seen.ledger)
+        self._basis.adopt(seen.key, adopted)
 
     @contextlib.contextmanager
     def alone(self, *, wait: bool = True) -> Iterator[None]:
@@ -377,21 +388,17 @@ class Commitment:
 
         Raises `StoreLocked` after a minute; at once, unless `wait`.
         """
-        if self._process != os.getpid():  # a thread that only the parent has may hold its lock
-            self._process, self._lock, self._holder = os.getpid(), threading.Lock(), None
-        if self._holder == threading.get_ident():
+        if self._lock.mine:
             raise InputError(
                 "a publish or fetch function called back into the procedure that called it",
                 hint="let it only store or get the blob; anchor again afterwards",
             )
         path = self._ctx.home.state_file.with_name(f"anchoring-{self._ctx.address}.lock")
-        lock, patience = self._lock, _PATIENCE_SECONDS if wait else 0.0
-        if not lock.acquire(timeout=patience):
+        patience = _PATIENCE_SECONDS if wait else 0.0
+        if not self._lock.acquire(timeout=patience):
             raise StoreLocked("another thread is anchoring this memory", hint="wait for it to finish")
         try:
             with exclusive(path, timeout=patience):
-                self._holder = threading.get_ident()
                 yield
         finally:
-            self._holder = None
-            lock.release()
+            self._lock.release()

@@ -20,7 +20,7 @@ from mycelium_sdk import canonical
 from mycelium_sdk.backends.values import Context
 from mycelium_sdk.blobs.base import DEFAULT_MAX_BYTES
 from mycelium_sdk.blobs.file_uri import is_file_uri, path_from_file_uri
-from mycelium_sdk.blobs.files import FileBlobStore, context_path, open_blob_file
+from mycelium_sdk.blobs.files import FileBlobStore, context_path, open_blob_file, synchronise
 from mycelium_sdk.errors import BlobError, BlobNotFound, ContextUnusable, PublishFailed, Tampered
 from mycelium_sdk.files import file_errors, replace_private
 from mycelium_sdk.memory.context_file import ContextFile, header, signature_part, signed_part
@@ -67,10 +67,11 @@ class ContextDraft:
             for chunk in signed_part(owner, root, stored):
                 self._spool.write(chunk)
                 self._digest.update(chunk)
+            self._spool.flush()
         except (ContextUnusable, Tampered) as error:
             self._problem = error.message
         except OSError as error:
-            self._problem = f"it cannot be kept on the disk ({error.strerror})"
+            self._problem = _unkept(error)
         except BaseException:
             self.close()
             raise
@@ -87,19 +88,33 @@ class ContextDraft:
         if self._problem is not None:
             raise ContextUnusable(self._problem)
         ending = signature_part(self._digest.digest(), sign)
-        if self._spool.seek(0, os.SEEK_END) + len(ending) > DEFAULT_MAX_BYTES:
+        if self._size() + len(ending) > DEFAULT_MAX_BYTES:
             raise ContextUnusable(f"it would be larger than {DEFAULT_MAX_BYTES} bytes")
-        if not self._is_at(path, ending):
+        if self._is_at(path, ending):
+            with file_errors(path, "write", PublishFailed):
+                synchronise(path)
+        else:
             replace_private(path, self._chunks(ending), kind=PublishFailed)
 
     def close(self) -> None:
         """Let go of the draft; harmless when repeated."""
-        self._spool.close()
+        # What could not be written is written once more, and its error would take the place of what is told.
+        with contextlib.suppress(OSError):
+            self._spool.close()
+
+    def _size(self) -> int:
+        try:
+            return self._spool.seek(0, os.SEEK_END)
+        except OSError as error:
+            raise ContextUnusable(_unkept(error)) from error
 
     def _chunks(self, ending: bytes) -> Iterator[bytes]:
-        self._spool.seek(0)
-        while chunk := self._spool.read(_CHUNK_BYTES):
-            yield chunk
+        try:
+            self._spool.seek(0)
+            while chunk := self._spool.read(_CHUNK_BYTES):
+                yield chunk
+        except OSError as error:
+            raise ContextUnusable(_unkept(error)) from error
         yield ending
 
     def _is_at(self, path: Path, ending: bytes) -> bool:
@@ -113,7 +128,7 @@ class ContextDraft:
                     return same and not file.read(1)
         except BlobNotFound:
             return False
-        except PublishFailed:
+        except (PublishFailed, ContextUnusable):
             raise
         except BlobError:
             if not os.path.lexists(path):  # the name cannot be, which writing explains
@@ -236,6 +251,10 @@ def _in_merged(owner: str, blob: bytes, merged: bytes, contexts: Iterator[Contex
             yield _UNKNOWN
     for _ in contexts:  # to its end, where it is checked
         pass
+
+
+def _unkept(error: OSError) -> str:
+    return f"it cannot be kept on the disk ({error.strerror})"
 
 
 def _place(record: Record) -> tuple[str, tuple[str, ...]]:

@@ -64,5 +64,7 @@ def require_agreement(first: Statement, other: Statement) -> None:
 def _contradiction(first: Statement, other: Statement) -> Fork:
     return Fork(
         f"{first.server} says version {first.version} and {other.server} says version {other.version},"
-        " and both cannot be true; neither was believed"
+        " and both cannot be true; neither was believed",
+        hint="find out which one is right, for example from a third server, and take the other out of"
+        " `[onchain]` (rpc_url, cross_check)",
     )

@@ -11,7 +11,7 @@ from mycelium_sdk import canonical
 from mycelium_sdk.blobs.file_uri import is_file_uri, path_from_file_uri
 from mycelium_sdk.blobs.files import context_path, file_digest, open_blob_file, read_blob_file
 from mycelium_sdk.chain.history import AnchorHistory, PastAnchor, proved_history
-from mycelium_sdk.errors import BlobError, InputError, NotAnchored, Tampered
+from mycelium_sdk.errors import BlobError, BlobNotFound, InputError, NotAnchored, Tampered
 from mycelium_sdk.files import file_errors, replace_private, sync_folder
 from mycelium_sdk.memory.context_file import header
 from mycelium_sdk.memory.publishing import blob_folder, latest_copies
@@ -19,7 +19,7 @@ from mycelium_sdk.memory.rehydration import checked_version
 from mycelium_sdk.memory.sources import got_blob
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence, Set
     from pathlib import Path
 
     from mycelium_sdk.chain.history import HistorySource, NamedSource
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mycelium_sdk.records import Record
     from mycelium_sdk.state import StateStore
 
-__all__ = ["Difference", "Past", "Purged"]
+__all__ = ["Difference", "Past", "Purged", "unknown_version"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,7 @@ class Past:
         """
         if seen.anchor is None:
             raise NotAnchored("this owner has never anchored on this network and contract")
-        found = proved_history(PastAnchor(seen.anchor, ledger), self._sources())
-        if found.verified:
-            known = [(one.anchor.version, one.anchor.root, one.anchor.uri_text) for one in found.anchors]
-            self._state.know(seen.key, known)
-        return found
+        return proved_history(PastAnchor(seen.anchor, ledger), self._sources())
 
     def blob(self, past: PastAnchor, fetch: Fetch | None = None) -> bytes:
         """The blob of a version, from `blobs/`, `fetch`, or its URI; it hashes to the version's root.
@@ -92,7 +88,13 @@ class Past:
         stored = blob_folder(self._blobs).find(anchor.root)
         if stored is not None:
             return stored
-        found = got_blob(anchor, fetch, self._policy, own=True)
+        try:
+            found = got_blob(anchor, fetch, self._policy, own=True)
+        except BlobNotFound as error:
+            raise BlobNotFound(
+                f"version {anchor.version} cannot be read: {error.message}",
+                hint=f"if it was purged its copies are gone; else {error.hint}",
+            ) from error
         if hashlib.sha256(found).digest() != anchor.root:
             raise Tampered(
                 f"the blob that was served does not hash to the root of version {anchor.version}",
@@ -122,19 +124,22 @@ class Past:
         """The records of one's own blob."""
         return canonical.parse(blob, self._owner, max_bytes=len(blob))
 
-    def purge(self, history: AnchorHistory, versions: Iterable[int] | None) -> list[Purged]:
+    def purge(
+        self, history: AnchorHistory, versions: Iterable[int] | None, *, needed: Set[bytes]
+    ) -> list[Purged]:
         """Remove the copies of these versions, and their context files, from this home's `blobs/` and from
         where a `file://` URI says; without `versions`, all but the latest. What is removed is checked to be
-        what it should be. What is the latest version on some chain, or is just being anchored, is never
-        removed. A person's file beside a `file://` blob that still is the copy of one of these versions gets
-        the latest version's blob, or is removed where that is not at hand.
+        what it should be. What is the latest version on some chain, is just being anchored, or is what the
+        memory is based on (the `needed` roots) is never removed. A person's file beside a `file://` blob that
+        still is the copy of one of these versions gets the latest version's blob, or is removed where that is
+        not at hand.
 
         Raises InputError for a version that is the latest or not in the history.
         """
         latest = history.anchors[0].anchor
         chosen = self._chosen(history, versions)
         kept = {one.anchor.root for one in history.anchors if one.anchor.version not in chosen}
-        kept |= {latest.root} | self._state.needed_roots(self._owner)
+        kept |= {latest.root} | needed | self._state.needed_roots(self._owner)
         gone: list[Purged] = []
         for version, past in chosen.items():
             if past.anchor.root in kept:
@@ -202,6 +207,18 @@ class Past:
         if uri and is_file_uri(uri):
             with contextlib.suppress(BlobError):
                 yield path_from_file_uri(uri)
+
+
+def unknown_version(version: int, history: AnchorHistory) -> InputError:
+    """Why a version is not to be had."""
+    oldest, newest = history.anchors[-1].anchor.version, history.anchors[0].anchor.version
+    if version > newest:
+        problem = f"version {version} is not anchored: the latest is {newest}"
+        hint = "`mycelium memory history` lists them"
+    else:
+        problem = f"version {version} is not in the history that is known here: {oldest} to {newest}"
+        hint = "older events may have been dropped by the RPC server; an indexer keeps them"
+    return InputError(problem, hint="; ".join([hint, *history.notes]))
 
 
 def _is_context(path: Path, owner: str) -> bool:

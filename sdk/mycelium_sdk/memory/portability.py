@@ -23,23 +23,30 @@ from mycelium_sdk.errors import (
 from mycelium_sdk.facts import LastAnchor
 from mycelium_sdk.memory.context_store import Rehydration, load_with_context, times_of
 from mycelium_sdk.memory.merging import three_way
-from mycelium_sdk.memory.past import Difference, Past, Purged
+from mycelium_sdk.memory.past import Difference, Past, Purged, unknown_version
 from mycelium_sdk.memory.publishing import blob_folder
-from mycelium_sdk.memory.rehydration import anchored_blob, checked_conflict, checked_version, require_anchor
-from mycelium_sdk.memory.shared_base import ABSENT, BaseDraft, BaseStore, Noted, SharedBase
+from mycelium_sdk.memory.rehydration import (
+    anchored_blob,
+    checked_conflict,
+    checked_version,
+    held,
+    require_anchor,
+)
+from mycelium_sdk.memory.shared_base import BaseDraft, BaseStore, SharedBase, noted
 from mycelium_sdk.memory.sources import blob_at_uri
 from mycelium_sdk.memory.standing import Standing
+from mycelium_sdk.memory.verification import not_vouched
 from mycelium_sdk.retry import RetryPolicy
 from mycelium_sdk.steps import Step, reached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from mycelium_sdk.assembly import AnchorDesk
     from mycelium_sdk.backends.base import BaseBackend
     from mycelium_sdk.backends.integrity import IntegrityReport
     from mycelium_sdk.chain.anchors import Anchor
-    from mycelium_sdk.chain.history import AnchorHistory
+    from mycelium_sdk.chain.history import AnchorHistory, PastAnchor
     from mycelium_sdk.chain.keeping import Kept, Offer
     from mycelium_sdk.context import AgentContext
     from mycelium_sdk.facts import ChainKey
@@ -49,7 +56,6 @@ if TYPE_CHECKING:
     from mycelium_sdk.memory.publishing import Publish
     from mycelium_sdk.memory.sources import Fetch
     from mycelium_sdk.memory.trust import Sighting, TrustedChain
-    from mycelium_sdk.records import Record
     from mycelium_sdk.state import StateStore
     from mycelium_sdk.stored import StoredRecord
 
@@ -147,27 +153,35 @@ class Portability:
 
     def _history(self, seen: Sighting) -> AnchorHistory:
         require_anchor(seen)
-        return self._past.history(seen, self._desk.entry_state(self._ctx.address).last_modified)
+        found = self._past.history(seen, self._desk.entry_state(self._ctx.address).last_modified)
+        if found.verified:
+            self._trusted.learn(seen, found)
+        return found
 
     def difference(self, first: int, second: int | None, fetch: Fetch | None) -> Difference:
         """See `AgentMemory.diff`."""
         history = self._history(self._trusted.look())
-        old = self._records_of(history, first, fetch)
-        if second is not None:
-            return self._past.difference(old, self._records_of(history, second, fetch))
+        wanted = [first] if second is None else [first, second]
+        found = [self._found(history, version) for version in wanted]  # before any blob is looked for
+        old, *rest = (self._past.records(self._past.blob(past, fetch)) for past in found)
+        if rest:
+            return self._past.difference(old, rest[0])
         here = (one.record for one in self._backend.iter_records() for _ in range(one.copies))
         return self._past.difference(old, here)
 
-    def _records_of(self, history: AnchorHistory, version: int, fetch: Fetch | None) -> Iterable[Record]:
+    def _found(self, history: AnchorHistory, version: int) -> PastAnchor:
         past = history.find(checked_version(version))
         if past is None:
-            raise _unknown_version(version, history)
-        return self._past.records(self._past.blob(past, fetch))
+            raise unknown_version(version, history)
+        return past
 
     def purge(self, versions: Iterable[int] | None) -> list[Purged]:
         """See `AgentMemory.purge`."""
         with self._procedures.alone():
-            return self._past.purge(self._history(self._trusted.look()), versions)
+            seen = self._trusted.look()
+            last = self._basis.last(seen.key)
+            needed = set() if last is None else {last.root}
+            return self._past.purge(self._history(seen), versions, needed=needed)
 
     def rehydrate_version(self, version: int, fetch: Fetch | None, on_conflict: str) -> Rehydration:
         """See `AgentMemory.rehydrate_with_report` with a version that is not the latest."""
@@ -183,7 +197,7 @@ class Portability:
             history = self._history(seen)
             past = history.find(version)
             if past is None:
-                raise _unknown_version(version, history)
+                raise unknown_version(version, history)
             counter = self._require_nothing_to_lose(seen, on_conflict)
             blob = self._past.blob(past, fetch)
             reached(Step.FETCHED)
@@ -201,7 +215,7 @@ class Portability:
             anchored_at = float(past.anchor.timestamp or 0)
             older = past.anchor
             based = LastAnchor(version, older.root, older.uri_text, loaded.change_counter, anchored_at)
-            self._basis.adopt(seen.key, based, ledger=seen.ledger)
+            self._basis.adopt(seen.key, based)
             said = (
                 f"this is version {version}, on purpose; the latest is version {latest.version}, and"
                 " anchoring on top of this one needs overwrite"
@@ -218,8 +232,9 @@ class Portability:
                 raise
             return self._backend.change_counter()
         if on_conflict == "refuse":
-            if not self._procedures.vouched_rows(seen, root, report):
-                raise _not_vouched()
+            integrity = self._procedures.vouched_rows(seen, root, report)
+            if not integrity:
+                raise not_vouched(integrity, "nothing was loaded", anchored=True)
             last = self._basis.last(seen.key)
             standing = self._basis.standing(seen.key, last, root=root, change_counter=counter)
             self._procedures.refuse_losing(seen, root, records, standing)
@@ -229,25 +244,23 @@ class Portability:
 
     def sync(self, fetch: Fetch | None, publish: Publish | None, is_dirty: Callable[[], bool]) -> Synced:
         """See `AgentMemory.sync`."""
-        retries = RetryPolicy(attempts=_ATTEMPTS, total_seconds=_PATIENCE_SECONDS)
         merged, note = False, None
-        for attempt, delay in enumerate(retries.delays(), start=1):
-            try:
-                with self._procedures.alone():
-                    pulled, said = self._pull(fetch)
-                merged, note = merged or pulled, said or note
-                done = self._procedures.anchor(None, publish, b"", overwrite=False, wanted=is_dirty)
-            except (VersionConflict, UnanchoredWrites):
-                # Another machine was quicker, also with the first anchor of all, which is merged in next; or
-                # somebody wrote here while the two were being merged.
-                if attempt >= retries.attempts:
-                    raise
-                retries.pace.sleep(delay)
-                continue
-            newest = self._basis.newest(self._ctx.network.passphrase, self._desk.contract_id)
-            version = 0 if newest is None else newest[1].version
-            return Synced(version, self._backend.count(), merged, done is not None, note)
-        raise AssertionError("unreachable: the waits have no end")
+
+        def attempt() -> bool:
+            nonlocal merged, note
+            with self._procedures.alone():
+                pulled, said = self._pull(fetch)
+            merged, note = merged or pulled, said or note
+            return self._procedures.anchor(None, publish, b"", overwrite=False, wanted=is_dirty) is not None
+
+        # Another machine was quicker, also with the first anchor of all, which is merged in next; or somebody
+        # wrote here while the two were being merged.
+        overtaken = (VersionConflict, UnanchoredWrites)
+        retries = RetryPolicy(attempts=_ATTEMPTS, total_seconds=_PATIENCE_SECONDS)
+        anchored = retries.call(attempt, on=overtaken)
+        newest = self._basis.newest(self._ctx.network.passphrase, self._desk.contract_id)
+        version = 0 if newest is None else newest[1].version
+        return Synced(version, self._backend.count(), merged, anchored, note)
 
     def _pull(self, fetch: Fetch | None) -> tuple[bool, str | None]:
         """Merge in what the chain holds; whether that was needed, and the note on the context file."""
@@ -258,23 +271,30 @@ class Portability:
         self._procedures.recognise(seen)
         last = self._basis.last(seen.key)
         root, _, counter, report = self._procedures.export_root()
-        if not self._procedures.vouched_rows(seen, root, report):
-            raise _not_vouched()
+        integrity = self._procedures.vouched_rows(seen, root, report)
+        if not integrity:
+            raise not_vouched(integrity, "nothing was loaded", anchored=True)
         if root == anchor.root:
             self._procedures.adopt(seen, counter)
             return False, None
         standing = self._basis.standing(seen.key, last, root=root, change_counter=counter)
         if standing is Standing.CHANGED:
-            raise _not_vouched()
+            raise Tampered("the memory was changed behind its back since it was anchored; nothing was loaded")
         at_latest = last is not None and (last.version, last.root) == (anchor.version, anchor.root)
         if at_latest and standing is Standing.WRITTEN:
             return False, None
         # A memory that is older than its anchor lacks what it never forgot: nothing counts as forgotten.
         base = None
         if last is not None and standing in (Standing.CLEAN, Standing.WRITTEN):
-            base = self._base(seen.key, last)
+            # Only what the anchor comes after can have been forgotten in it.
+            base = (
+                self._base(seen.key, last)
+                if self._trusted.comes_after(seen, last.version, last.root)
+                else None
+            )
         blob = anchored_blob(seen, fetch, state=self._state, blobs=self._ctx.home.blobs, policy=self._policy)
         reached(Step.FETCHED)
+        writes = 0 if last is None else self._basis.writes_since(seen.key, last)
         wanted = self._merged(anchor, blob, base)
         loaded, _, note = load_with_context(
             self._backend, anchor, blob, wanted, blobs=self._ctx.home.blobs, expected_changes=counter
@@ -282,7 +302,9 @@ class Portability:
         reached(Step.LOADED)
         self.keep_base(seen.key, anchor.version, anchor.root, anchor.timestamp or 0, blob)
         # What is not as it was anchored counts as written on top of the anchor.
-        own_writes = 0 if canonical.root(wanted) == anchor.root else 1
+        as_anchored = canonical.root(wanted) == anchor.root
+        written = loaded.records - held(blob) if last is None else writes
+        own_writes = 0 if as_anchored else max(1, written)
         self._procedures.adopt(seen, loaded.change_counter - own_writes)
         return True, note
 
@@ -340,7 +362,7 @@ class Portability:
         owner = self._ctx.address
         anchored = canonical.parse_fragments(blob, owner, max_bytes=DEFAULT_MAX_BYTES)
         with contextlib.suppress(BackendError), self._backend.snapshot() as view:
-            self.bases.keep(key, version, root, anchored_at, _noted(anchored, view.stored()))
+            self.bases.keep(key, version, root, anchored_at, noted(anchored, view.stored()))
 
     # -- keeping the anchor alive
 
@@ -367,30 +389,3 @@ class Portability:
 _ATTEMPTS = 10
 _ONE_LOOK_SECONDS = 3600.0
 _PATIENCE_SECONDS = 120.0
-
-
-def _noted(anchored: Iterable[tuple[str, Record]], local: Iterable[StoredRecord]) -> Iterator[Noted]:
-    """The anchored fragments, each with the sequence and time that it has here, if it is here."""
-    ours = iter(local)
-    own = next(ours, None)
-    for text, record in anchored:
-        place = (record.content, record.tags)
-        while own is not None and (own.record.content, own.record.tags) < place:
-            own = next(ours, None)
-        here = own is not None and own.fragment == text
-        yield (text, own.sequence, own.time) if own is not None and here else (text, ABSENT, None)
-
-
-def _unknown_version(version: int, history: AnchorHistory) -> InputError:
-    oldest, newest = history.anchors[-1].anchor.version, history.anchors[0].anchor.version
-    if version > newest:
-        problem = f"version {version} is not anchored: the latest is {newest}"
-        hint = "`mycelium memory history` lists them"
-    else:
-        problem = f"version {version} is not in the history that is known here: {oldest} to {newest}"
-        hint = "older events may have been dropped by the RPC server; an indexer keeps them"
-    return InputError(problem, hint="; ".join([hint, *history.notes]))
-
-
-def _not_vouched() -> Tampered:
-    return Tampered("the memory was changed behind its back, or cannot be vouched for; nothing was loaded")

@@ -2,7 +2,7 @@
 
 Looked into are the blobs in the home folder, the `file://` copies of every anchor that was ever verified
 here, and a person's own files that follow the latest blob. What lies elsewhere, or cannot be read, is named
-as well, as not looked into.
+as well, as not looked into; what is not at its address any more, as that.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class PublishedVersion:
     `version` is the anchor's, None for a blob that no anchor seen here points to. `uri` is where the copy is:
     the anchor's address, else the file's. `root`: the 32 bytes it is known by. `network`: the passphrase of
     the anchor's network, '' where there is no anchor, and `contract` its contract. `seen`: the text was found
-    in it; if not, nobody could look into it from here.
+    in it; if not, nobody could look into it from here. `missing`: that is because there is no file at its
+    address, in a folder that is there: it was purged or moved away, unless the address is another machine's.
     """
 
     version: int | None
@@ -54,6 +55,7 @@ class PublishedVersion:
     network: str
     seen: bool
     contract: str = ""
+    missing: bool = False
 
 
 def selected(
@@ -64,7 +66,7 @@ def selected(
 ) -> Iterator[StoredRecord]:
     """What `forget` with these arguments would forget. Raises `InputError` unless exactly one is given."""
     if (id is None) == (tag is None):
-        raise InputError("give either an id or a tag")
+        raise InputError("give either an id or a tag", hint="recall gives ids and tags")
     if id is not None:
         yield from backend.records([checked_text(id, "the id")])
         return
@@ -107,7 +109,13 @@ def published_with(
         if answer or (answer is None and not gone):
             uri = anchor.uri or path_to_file_uri(own)
             version = PublishedVersion(
-                anchor.version, uri, anchor.root, network, seen=answer is True, contract=anchor.contract
+                anchor.version,
+                uri,
+                anchor.root,
+                network,
+                seen=answer is True,
+                contract=anchor.contract,
+                missing=answer is None and named is not None and _is_missing(named),
             )
             found[network, anchor.contract, anchor.root, uri] = version
     anchored = {version.root for version in found.values()}
@@ -158,6 +166,18 @@ def _file_of(uri: str | None) -> Path | None:
         return path_from_file_uri(uri)
     except BlobError:  # what was anchored by hand need not be an address
         return None
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether there is no file, in a folder that can be looked into. Without the folder nothing is known: it
+    may be another machine's, or on a disk that is not there now."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return path.parent.is_dir()
+    except OSError:
+        return False
+    return False
 
 
 def _holds(path: Path, wanted: set[bytes]) -> bool | None:

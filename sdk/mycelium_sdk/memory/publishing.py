@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mycelium_sdk.blobs.file_uri import is_file_uri, path_from_file_uri
-from mycelium_sdk.blobs.files import FileBlobStore, context_path, read_blob_file
+from mycelium_sdk.blobs.files import FileBlobStore, context_path, read_blob_file, synchronise
 from mycelium_sdk.blobs.uris import check_anchor_uri
 from mycelium_sdk.errors import BlobError, InputError, LimitExceeded, MyceliumError, PublishFailed
 from mycelium_sdk.files import file_errors, replace_private
@@ -238,8 +238,11 @@ def _published_by(publish: Callable[[bytes], str], blob: bytes) -> str:
 
 def _require_there(uri: str, root: bytes, size: int) -> None:
     """Read back what a function says it stored on this machine."""
+    path = path_from_file_uri(uri)
     try:
-        found = hashlib.sha256(read_blob_file(path_from_file_uri(uri), max_bytes=size)).digest()
+        found = hashlib.sha256(read_blob_file(path, max_bytes=size)).digest()
+        with file_errors(path, "read", BlobError):
+            synchronise(path)
     except (BlobError, LimitExceeded) as error:
         raise PublishFailed(
             f"what the publish function stored cannot be read back: {error.message}",

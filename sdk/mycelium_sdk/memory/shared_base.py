@@ -26,6 +26,7 @@ from mycelium_sdk.files import (
     create_private,
     ensure_private_folder,
     file_errors,
+    is_there,
     read_private,
     replace_private,
 )
@@ -35,9 +36,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mycelium_sdk.facts import ChainKey
+    from mycelium_sdk.records import Record
     from mycelium_sdk.stored import StoredRecord
 
-__all__ = ["ABSENT", "BaseDraft", "BaseStore", "Known", "Noted", "SharedBase"]
+__all__ = ["ABSENT", "BaseDraft", "BaseStore", "Known", "Noted", "SharedBase", "noted"]
 
 Noted = tuple[str, int | None, float | None]
 """A fragment with the sequence and the time (Unix seconds) that its record has here, as far as is known."""
@@ -176,7 +178,7 @@ class BaseStore:
 
     def _key(self) -> bytes:
         path = ensure_private_folder(self._folder / "bases") / "key"
-        if not path.exists():
+        if not is_there(path):
             with contextlib.suppress(FileExistsError, BackendError):
                 create_private(path, os.urandom(_KEY_BYTES))
         return read_private(path, max_bytes=_KEY_BYTES)
@@ -209,3 +211,15 @@ def _packed(key: bytes, noted: Noted) -> bytes:
 
 def _digest(key: bytes, fragment: str) -> bytes:
     return hashlib.blake2b(fragment.encode("ascii"), key=key, digest_size=_DIGEST).digest()
+
+
+def noted(anchored: Iterable[tuple[str, Record]], local: Iterable[StoredRecord]) -> Iterator[Noted]:
+    """The anchored fragments, each with the sequence and time that it has here, if it is here."""
+    ours = iter(local)
+    own = next(ours, None)
+    for text, record in anchored:
+        place = (record.content, record.tags)
+        while own is not None and (own.record.content, own.record.tags) < place:
+            own = next(ours, None)
+        here = own is not None and own.fragment == text
+        yield (text, own.sequence, own.time) if own is not None and here else (text, ABSENT, None)

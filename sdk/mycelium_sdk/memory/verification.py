@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mycelium_sdk.backends.integrity import Integrity
+from mycelium_sdk.errors import Tampered
 from mycelium_sdk.memory.standing import OLDER_THAN_ITS_ANCHOR, Standing
 from mycelium_sdk.verdicts import Verdict, describe, next_step
 
@@ -14,7 +15,36 @@ if TYPE_CHECKING:
     from mycelium_sdk.chain.anchors import Anchor
     from mycelium_sdk.state import LastAnchor
 
-__all__ = ["Verification", "advice_on", "judge", "vouched"]
+__all__ = [
+    "Advice",
+    "TamperedWarning",
+    "Verification",
+    "advice_on",
+    "judge",
+    "not_vouched",
+    "unproved",
+    "vouched",
+]
+
+ANCHORED_ELSEWHERE = (
+    "Take along what is here, as it is: `mycelium memory export rescued.jsonl`. Look through it, load what is"
+    " anchored: `mycelium memory rehydrate --on-conflict replace`, and import that file."
+)
+NEVER_ANCHORED = (
+    "Look through what is here: `mycelium memory export -`. If it is what was written, anchor it as it is:"
+    " `mycelium memory anchor --overwrite`."
+)
+
+
+class TamperedWarning(UserWarning):
+    """What was changed behind the memory's back is anchored, since the caller said overwrite."""
+
+
+class Advice(NamedTuple):
+    """What is said of a verdict in this case: in a sentence, and what to do; None for what is said always."""
+
+    message: str | None
+    next_step: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +62,7 @@ class Verification:
     records: int
     anchor: Anchor | None
     warnings: tuple[str, ...] = ()
-    advice: str | None = None
+    advice: Advice | None = None
     settled: int | None = None
 
     def __bool__(self) -> bool:
@@ -44,12 +74,14 @@ class Verification:
     @property
     def message(self) -> str:
         """The verdict in a sentence."""
-        return describe(self.verdict)
+        said = None if self.advice is None else self.advice.message
+        return said or describe(self.verdict)
 
     @property
     def next_step(self) -> str:
         """What to do about it."""
-        return self.advice or next_step(self.verdict)
+        step = None if self.advice is None else self.advice.next_step
+        return step or next_step(self.verdict)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready: roots in lower-case hex."""
@@ -107,19 +139,56 @@ def vouched(verdict: Verdict, integrity: IntegrityReport) -> Verdict:
 
 
 def advice_on(
-    verdict: Verdict, version: int, last: LastAnchor | None, *, root: bytes, records: int
-) -> str | None:
-    """What to do, where more is known than the verdict says; `version` is the chain's."""
+    verdict: Verdict,
+    version: int,
+    last: LastAnchor | None,
+    *,
+    root: bytes,
+    records: int,
+    integrity: IntegrityReport,
+) -> Advice | None:
+    """What to say where more is known than the verdict says; `version` is the chain's."""
     if verdict is Verdict.ROLLBACK:
-        return OLDER_THAN_ITS_ANCHOR
-    if verdict is not Verdict.DIVERGED:
+        return Advice(None, OLDER_THAN_ITS_ANCHOR)
+    if verdict not in (Verdict.DIVERGED, Verdict.NOT_ANCHORED):
+        return None
+    if integrity.state is Integrity.UNKNOWN and records:
+        return Advice(
+            "Nothing on this machine vouches for the memory's file any more: its key is gone.",
+            ANCHORED_ELSEWHERE if verdict is Verdict.DIVERGED else NEVER_ANCHORED,
+        )
+    if verdict is Verdict.NOT_ANCHORED:
         return None
     if last is None and not records:
-        return "This memory is empty. Load what is anchored: `mycelium memory rehydrate`."
+        return Advice(
+            "The chain holds this owner's memory, and this machine has nothing of it yet.",
+            "Load it: `mycelium memory rehydrate`.",
+        )
     if last is not None and last.root == root and last.version < version:
-        return (
-            f"This memory is exactly version {last.version}, and the chain is at version {version}. Load"
-            " that: `mycelium memory rehydrate`. If the older one was loaded on purpose,"
-            " `mycelium memory anchor --overwrite` anchors it on top."
+        return Advice(
+            f"This memory is exactly version {last.version}, and the chain is at version {version}.",
+            "Load that: `mycelium memory rehydrate`. If the older one was loaded on purpose,"
+            " `mycelium memory anchor --overwrite` anchors it on top.",
         )
     return None
+
+
+def unproved(version: int, proved_from: int) -> str:
+    """What is said of an anchor whose past nobody serves, to a memory that is based on `version`."""
+    return (
+        f"no server has the history from version {version}, which this memory is based on, to version"
+        f" {proved_from}: that the one comes after the other is not proved, so `mycelium memory sync` merges"
+        " without removing what is only here"
+    )
+
+
+def not_vouched(report: IntegrityReport, outcome: str, *, anchored: bool) -> Tampered:
+    """The refusal to go on with rows that were changed, or that nothing here vouches for; `outcome` says what
+    was not done, `anchored` whether the chain holds a version of this memory."""
+    if report.state is Integrity.UNKNOWN:
+        return Tampered(
+            "nothing on this machine vouches for the memory's file any more, since its key is gone;"
+            f" {outcome}",
+            hint=ANCHORED_ELSEWHERE if anchored else NEVER_ANCHORED,
+        )
+    return Tampered(f"the memory was changed behind its back; {outcome}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -160,6 +161,8 @@ def _spoil(name: str, value: object) -> Callable[[str, Any], object]:
         (_spoil("lag", float("nan")), "`lag` is not a number of seconds"),
         (_spoil("as_of_ledger", "1"), "`as_of_ledger` is not a number"),
         (_spoil("as_of_ledger", None), "`as_of_ledger` is not a number"),
+        (_spoil("as_of_ledger", 2**32), "`as_of_ledger` is not a ledger"),
+        (_spoil("as_of_ledger", 10**30), "`as_of_ledger` is not a number"),
         (_spoil("contract", "C"), "another network or contract"),
         (_spoil("network", None), "another network or contract"),
     ],
@@ -183,13 +186,56 @@ def test_every_answer_must_say_what_it_is_about(
         ("gaps", None, "`gaps` is no list"),
         ("gaps", ["x"], "`gaps` holds something else"),
         ("gaps", [{"first": 1}], "`last` is not a number"),
-        ("next", 7, "its history does not go on"),
+        *(("next", value, "its history does not go on") for value in (7, "", "\ud800", "a b", "x" * 1001)),
     ],
 )
 def test_a_history_that_is_none(anchored: Ground, honest: str, name: str, value: object, said: str) -> None:
     client = anchored.client(anchored.mirror(honest, _spoil(name, value)))
     with pytest.raises(ChainError, match=said):
         client.history(anchored.latest())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("version", 0, "`version` is not a number from 1"),
+        ("version", 2**63, "`version` is not a number from 0"),
+        ("timestamp", 253_370_764_800, "`timestamp` is no time"),
+        ("ledger", 2**32, "`ledger` is no ledger's number"),
+        ("tx", "\ud800", "`tx` is not lower-case hexadecimal"),
+    ],
+)
+def test_an_anchor_that_no_chain_can_have(
+    anchored: Ground, honest: str, name: str, value: object, said: str
+) -> None:
+    def change(_: str, document: Any) -> object:
+        for item in document.get("items", [document]):
+            item[name] = value
+        return document
+
+    client = anchored.client(anchored.mirror(honest, change))
+    for ask in (lambda: client.latest(anchored.owner), lambda: client.history(anchored.latest())):
+        with pytest.raises(ChainError, match=said):
+            ask()
+
+
+def test_no_traceback_shows_the_path_of_its_address(
+    anchored: Ground, listening: Callable[[Callable[[Visit], None]], str]
+) -> None:
+    """It may be a key. What is shown says what happened all the same."""
+    for url, said in (
+        (f"{NOWHERE}/open/sesame", "Connection refused"),
+        (f"{listening(hanging_up)}/open/sesame", "RemoteDisconnected"),
+        (f"{listening(silent)}/open/sesame", "ReadTimeout"),
+        (f"http://{'a' * 70}.example/open/sesame", "LocationParseError"),
+    ):
+        with pytest.raises(ChainUnavailable) as caught:
+            anchored.client(url, seconds=SECONDS).latest(anchored.owner)
+        shown = "".join(traceback.format_exception(caught.value))
+        assert said in shown
+        assert "sesame" not in shown
+        assert "sesame" not in repr(caught.value.__cause__)
+        assert caught.value.__context__ is None, "nor does anything that looks further"
 
 
 def test_a_history_without_an_end_is_not_read_to_its_end(anchored: Ground, honest: str) -> None:

@@ -47,6 +47,36 @@ def test_a_text_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("harm", ["cut off after its header", "cut off within a page", "overwritten within"])
+def test_a_damaged_chain_is_called_that_and_no_strangers_file(tmp_path: Path, harm: str) -> None:
+    path = tmp_path / "chain.db"
+    with Chain.open(path) as chain:
+        chain.close_ledger()
+    whole = path.read_bytes()
+    harmed = {
+        "cut off after its header": whole[:200],
+        "cut off within a page": whole[:5000],
+        "overwritten within": whole[:100] + b"\xff" * (len(whole) - 100),
+    }[harm]
+    path.write_bytes(harmed)
+    with pytest.raises(errors.UnusableFileError, match="is damaged: ") as caught:
+        Chain.open(path)
+    assert caught.value.hint == (
+        "restore it from a copy, or load a dump of it; without either its anchors are lost"
+    )
+    assert path.read_bytes() == harmed
+
+
+def test_a_chain_whose_beginning_was_overwritten_is_not_to_be_thrown_away(tmp_path: Path) -> None:
+    path = tmp_path / "chain.db"
+    Chain.open(path).close()
+    path.write_bytes(b"x" * 200 + path.read_bytes()[200:])
+    with pytest.raises(errors.ForeignFileError) as caught:
+        Chain.open(path)
+    assert "restore it from a copy" in (caught.value.hint or "")
+    assert "move" not in (caught.value.hint or "")
+
+
 def test_another_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     connection = sqlite3.connect(path)

@@ -17,8 +17,9 @@ from mycelium_sdk.backends.local import schema
 from mycelium_sdk.backends.local.rows import full_key
 from mycelium_sdk.errors import BackendError, Tampered
 from mycelium_sdk.files import open_private_sqlite
-from mycelium_sdk.sqlite_errors import InTheWay, is_busy
+from mycelium_sdk.sqlite_errors import REMAKE, InTheWay, is_busy
 from mycelium_sdk.sqlite_errors import explained as explained_by_sqlite
+from mycelium_sdk.watched_file import WatchedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,12 +42,23 @@ file."""
 
 class Connections:
     """`path` None is a memory that lives in this process only, over a single connection. `synchronous` is
-    SQLite's word for how durable a commit is."""
+    SQLite's word for how durable a commit is. `make`: whether a file that is not there is made.
+
+    All are to one file: nothing is written once the path does not name it any more.
+    """
 
     def __init__(
-        self, path: Path | None, owner: str, sealers: Sealers, *, timeout: float, synchronous: str = "FULL"
+        self,
+        path: Path | None,
+        owner: str,
+        sealers: Sealers,
+        *,
+        timeout: float,
+        synchronous: str = "FULL",
+        make: bool = True,
     ) -> None:
-        self._path = path
+        self._file = None if path is None else WatchedFile(path, make=make)
+        self._path = None if self._file is None else self._file.path
         self._owner = owner
         self._sealers = sealers
         self._timeout = timeout
@@ -56,15 +68,21 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._closed = False
         self._process = os.getpid()
-        with explained(path):
+        with explained(self._path):
             self._writer = self._open()
+
+    @property
+    def path(self) -> Path | None:
+        """Where the file was opened, whatever the working folder is by now."""
+        return self._path
 
     @contextlib.contextmanager
     def writing(self, *, timeout: float | None = None) -> Iterator[sqlite3.Connection]:
         """A transaction that holds the write lock. Committed at the end of the block, rolled back by an
         exception.
 
-        Raises `StoreLocked` if another process keeps the lock for `timeout` seconds.
+        Raises `StoreLocked` if another process keeps the lock for `timeout` seconds, `BackendError` if the
+        file is not at its path.
         """
         with self.exclusive() as connection, self.transaction(connection, timeout=timeout):
             yield connection
@@ -76,6 +94,8 @@ class Connections:
             self.patiently(lambda: connection.execute("BEGIN IMMEDIATE"), timeout=timeout)
             try:
                 yield
+                if self._file is not None:
+                    self._file.require()
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
@@ -87,8 +107,7 @@ class Connections:
         """The writing connection, outside a transaction; other threads wait."""
         self._check_process()
         with self._lock, explained(self._path):
-            if self._closed:
-                raise _closed()
+            self._require_open()
             if self._writer is None:
                 self._writer = self._open()
             yield self._writer
@@ -100,8 +119,7 @@ class Connections:
             with self.exclusive() as connection:
                 yield connection
             return
-        if self._closed:
-            raise _closed()
+        self._require_open()
         with explained(self._path), contextlib.closing(self._open()) as connection:
             connection.execute(f"PRAGMA cache_size = {-_BULK_CACHE_KIB}")
             yield connection
@@ -163,7 +181,32 @@ class Connections:
             self._idle.clear()
             self._writer = None
 
+    def lost(self) -> bool:
+        """Whether the path names another file by now, or none. False once this was closed."""
+        return self._file is not None and not self._closed and not self._file.there()
+
+    def let_go(self) -> bool:
+        """Close all connections to a file that is lost; whether that was not done before."""
+        self._check_process()
+        with self._lock:
+            if self._file is None or self._file.lost:
+                return False
+            for connection in self._idle:
+                connection.close()
+            self._idle.clear()
+            writer, self._writer = self._writer, None
+            self._file.let_go(writer)
+            return True
+
+    def alone(self) -> threading.RLock:
+        """What is held while connections are given and taken."""
+        self._check_process()
+        return self._lock
+
     def _open(self) -> sqlite3.Connection:
+        return self._connect() if self._file is None else self._file.open(self._connect)
+
+    def _connect(self) -> sqlite3.Connection:
         if self._path is None:
             connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         else:
@@ -171,12 +214,15 @@ class Connections:
                 schema.check_file(self._path)
             connection = open_private_sqlite(self._path, timeout=_SQLITE_TIMEOUT)
             schema.never_look_again(self._path)
+        make = self._file is None or self._file.may_make
         try:
             connection.create_function("full_key", 1, full_key, deterministic=True)
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute(f"PRAGMA journal_size_limit = {_LONG_LOG_BYTES}")
-            self.patiently(lambda: schema.prepare(connection, self._path, self._owner, self._sealers))
+            self.patiently(
+                lambda: schema.prepare(connection, self._path, self._owner, self._sealers, make=make)
+            )
         except BaseException:
             connection.close()
             raise
@@ -184,8 +230,7 @@ class Connections:
 
     def _borrow(self) -> sqlite3.Connection:
         with self._lock:
-            if self._closed:
-                raise _closed()
+            self._require_open()
             if self._path is None:
                 copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
                 copy.create_function("full_key", 1, full_key, deterministic=True)
@@ -198,10 +243,17 @@ class Connections:
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         with self._lock:
-            if not self._closed and self._path is not None and len(self._idle) < _MOST_IDLE:
+            kept = self._file is not None and not self._file.lost and not self._closed
+            if kept and len(self._idle) < _MOST_IDLE:
                 self._idle.append(connection)
                 return
         connection.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise BackendError("the memory is closed", hint="open it again")
+        if self._file is not None and self._file.lost:
+            self._file.require()
 
     def _check_process(self) -> None:
         if self._process == os.getpid() or self._path is None:
@@ -230,7 +282,7 @@ def explained(path: Path | None) -> Iterator[None]:
         except UnicodeDecodeError:  # the module's, from a message about a damaged table
             raise BackendError(
                 f"cannot use {path}: it is damaged",
-                hint="move the file away, then `mycelium memory rehydrate`",
+                hint=REMAKE,
             ) from None
 
 
@@ -249,7 +301,3 @@ def _empty_log(connection: sqlite3.Connection) -> None:
     busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
         raise InTheWay("a reader holds the log")
-
-
-def _closed() -> BackendError:
-    return BackendError("the memory is closed", hint="open it again")

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from mycelium_sdk.errors import BackendError
-from mycelium_sdk.files import create_private, read_private
+from mycelium_sdk.files import create_private, is_there, read_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ class Keys:
         if self._folder is None:
             return self._own.get(store)
         path = self._folder() / f"{store}.key"
-        if not path.exists():
+        if not is_there(path):
             return None
         try:
             key = bytes.fromhex(read_private(path, max_bytes=1000).decode("ascii"))

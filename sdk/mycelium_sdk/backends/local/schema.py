@@ -24,6 +24,7 @@ from mycelium_sdk.backends.local import derived
 from mycelium_sdk.backends.local.seals import Head
 from mycelium_sdk.errors import BackendError, ForeignFile, NewerFile
 from mycelium_sdk.files import file_errors, require_private
+from mycelium_sdk.watched_file import identity, missing
 
 if TYPE_CHECKING:
     import sqlite3
@@ -68,7 +69,7 @@ _LOOKS = 10
 _BETWEEN_LOOKS = 0.02
 
 _looking = threading.Lock()
-_looked_at: set[tuple[int, int]] = set()
+_looked_at: set[tuple[int, int] | None] = set()
 
 
 def check_file(path: Path) -> None:
@@ -82,20 +83,16 @@ def check_file(path: Path) -> None:
     """
     require_private(path)
     with _looking:
-        if _identity(path) not in _looked_at:
+        found = identity(path)
+        if found not in _looked_at:
             _require_memory_file(path)
-            _looked_at.add(_identity(path))
+            _looked_at.add(found)
 
 
 def never_look_again(path: Path) -> None:
     """Say that the file, perhaps a new one, has a connection now: `check_file` must not open it any more."""
     with _looking:
-        _looked_at.add(_identity(path))
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_dev, status.st_ino
+        _looked_at.add(identity(path))
 
 
 def _require_memory_file(path: Path) -> None:
@@ -105,7 +102,7 @@ def _require_memory_file(path: Path) -> None:
         if not head:
             return
         if head.startswith(_MAGIC) and int.from_bytes(head[68:72], "big") == APPLICATION_ID:
-            _check_version(path, int.from_bytes(head[60:64], "big"))
+            check_version(path, int.from_bytes(head[60:64], "big"))
             return
         # Perhaps another process is just making it, and its pages are not all written.
         time.sleep(_BETWEEN_LOOKS)
@@ -119,15 +116,20 @@ def _foreign(path: Path | None) -> ForeignFile:
     )
 
 
-def prepare(connection: sqlite3.Connection, path: Path | None, owner: str, sealers: Sealers) -> None:
+def prepare(
+    connection: sqlite3.Connection, path: Path | None, owner: str, sealers: Sealers, *, make: bool = True
+) -> None:
     """Make the tables in an empty file, upgrade those of an older one, and check that it is this owner's.
 
-    Raises `NewerFile`, `ForeignFile`; `sqlite3.OperationalError` while another process is in the way.
+    `make`: else an empty file is none. Raises `NewerFile`, `ForeignFile`, `BackendError`;
+    `sqlite3.OperationalError` while another process is in the way.
     """
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version == 0:
+        if path is not None and not make:
+            raise missing(path)
         version = _create(connection, path, owner, sealers)
-    _check_version(path, version)
+    check_version(path, version)
     row = connection.execute("SELECT owner FROM store").fetchone()
     if row is None:
         raise BackendError(
@@ -141,7 +143,7 @@ def prepare(connection: sqlite3.Connection, path: Path | None, owner: str, seale
     if version < VERSION:
         from mycelium_sdk.backends.local.upgrade import upgrade
 
-        upgrade(connection, sealers)
+        upgrade(connection, path, sealers)
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal" and path is not None:
         connection.execute("PRAGMA journal_mode = WAL")
 
@@ -173,7 +175,8 @@ def _create(connection: sqlite3.Connection, path: Path | None, owner: str, seale
     return version
 
 
-def _check_version(path: Path | None, version: int) -> None:
+def check_version(path: Path | None, version: int) -> None:
+    """Raise `NewerFile` for a format that is not known yet."""
     if version > VERSION:
         raise NewerFile(
             f"{path} was written by a newer version (format {version}, this one knows {VERSION})",

@@ -108,6 +108,10 @@ class Sealers:
         self._path = path
         self._known: dict[str, Sealer] = {}
 
+    def forget(self) -> None:
+        """Look for every key again."""
+        self._known.clear()
+
     def of(self, store: str) -> Sealer:
         """Raises `IntegrityKeyMissing`."""
         known = self._known.get(store)
@@ -117,8 +121,8 @@ class Sealers:
                 raise IntegrityKeyMissing(
                     f"the integrity key of {self._path} is not on this machine, so its rows cannot be told"
                     " from edited ones",
-                    hint="`mycelium memory verify` adopts the memory if it is exactly what is anchored; else"
-                    " load that: `mycelium memory rehydrate --on-conflict replace`",
+                    hint="`mycelium memory verify` adopts the memory if it is what was anchored; else take"
+                    " along what is here, as it is: `mycelium memory export FILE`",
                 )
             known = self._known[store] = Sealer(key)
         return known

@@ -29,6 +29,7 @@ from mycelium_sdk.backends.base import (
 from mycelium_sdk.backends.local import writing
 from mycelium_sdk.backends.local.connections import Connections
 from mycelium_sdk.backends.local.keys import Keys
+from mycelium_sdk.backends.local.opened import MemoryFile
 from mycelium_sdk.backends.local.rows import row_of
 from mycelium_sdk.backends.local.seals import Sealers, genuine
 from mycelium_sdk.errors import BackendError, InputError, StoreLocked, Tampered
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from mycelium_sdk.backends.integrity import IntegrityReport
+    from mycelium_sdk.backends.local.opened import Opened
     from mycelium_sdk.backends.local.search import Search
     from mycelium_sdk.backends.local.vectors import Vectors
     from mycelium_sdk.backends.local.view import View
@@ -94,20 +96,34 @@ class LocalVectorBackend(BaseBackend):
             raise InputError(
                 "durability is neither power nor process", hint='"power" outlives a power cut, "process" not'
             )
-        self.path = _file(owner, path)
+        self.path = _path(owner, path)
         """The file, None for a memory that ends with this object."""
         self._embed = embed
         self._progress = progress
         self._sealers = Sealers(_keys(self.path, integrity), self.path)
-        self._connections = Connections(
-            self.path, owner, self._sealers, timeout=busy_timeout, synchronous=_SYNCHRONOUS[durability]
-        )
-        self._search: Search | None = None
-        self._vectors: Vectors | None = None
+        self._busy_timeout = busy_timeout
+        self._synchronous = _SYNCHRONOUS[durability]
+        self._file = MemoryFile(self._connect)
 
     def __repr__(self) -> str:
         place = ":memory:" if self.path is None else str(self.path)
         return f"{type(self).__name__}({self.owner!r}, {place!r})"
+
+    def _connect(self, *, make: bool) -> Connections:
+        self._sealers.forget()
+        return Connections(
+            self.path,
+            self.owner,
+            self._sealers,
+            timeout=self._busy_timeout,
+            synchronous=self._synchronous,
+            make=make,
+        )
+
+    @property
+    def _connections(self) -> Connections:
+        """To the file that is at the path, which is looked at each time."""
+        return self._file.now().connections
 
     def add(self, additions: Sequence[Addition]) -> list[str]:
         """See `Backend.add`."""
@@ -246,20 +262,27 @@ class LocalVectorBackend(BaseBackend):
         """See `BaseBackend.known_root`; a large store's root is kept in its file."""
         from mycelium_sdk.backends.local import rootcache
 
-        return super().known_root() or rootcache.find(self._connections, self._sealers)
+        opened = self._file.now()
+        if opened.root is not None:
+            changes, root = opened.root
+            with opened.connections.reading() as connection:
+                if writing.stats(connection).change_counter == changes:
+                    return root
+        return rootcache.find(opened.connections, self._sealers)
 
     def keep_root(self, changes: int, root: bytes) -> None:
         """See `BaseBackend.keep_root`."""
         from mycelium_sdk.backends.local import rootcache
 
-        super().keep_root(changes, root)
-        rootcache.keep(self._connections, self._sealers, changes, root)
+        opened = self._file.now()
+        opened.root = changes, root
+        rootcache.keep(opened.connections, self._sealers, changes, root)
 
     def candidates(self, query: Query, limit: int) -> Candidates:
         """See `Backend.candidates`."""
-        self.prepare()
-        search, vectors = self._searching()
-        with self._connections.reading() as connection:
+        opened = self._file.now()
+        search, vectors = self._prepared(opened)
+        with opened.connections.reading() as connection:
             similarity = None if vectors is None else partial(vectors.similar, connection, query)
             return search.find(connection, query, limit, similarity)
 
@@ -286,10 +309,7 @@ class LocalVectorBackend(BaseBackend):
 
     def prepare(self) -> None:
         """Do now what the next recall would have to do first: index and embed what is not yet."""
-        search, vectors = self._searching()
-        search.refresh()
-        if vectors is not None:
-            vectors.refresh()
+        self._prepared(self._file.now())
 
     def stats(self) -> Stats:
         """See `Backend.stats`."""
@@ -298,22 +318,26 @@ class LocalVectorBackend(BaseBackend):
 
     def close(self) -> None:
         """See `Backend.close`."""
-        self._connections.close()
+        self._file.close()
 
-    def _searching(self) -> tuple[Search, Vectors | None]:
+    def _prepared(self, opened: Opened) -> tuple[Search, Vectors | None]:
         # Imported at the first recall: remembering needs neither analyzer nor stemmer.
-        if self._search is None:
+        if opened.search is None:
             from mycelium_sdk.backends.local.search import Search
 
-            self._search = Search(self._connections, self._progress)
-        if self._embed is not None and self._vectors is None:
+            opened.search = Search(opened.connections, self._progress)
+        if self._embed is not None and opened.vectors is None:
             from mycelium_sdk.backends.local.vectors import Vectors
 
-            self._vectors = Vectors(self._connections, self._embed, self._progress)
-        return self._search, self._vectors
+            opened.vectors = Vectors(opened.connections, self._embed, self._progress)
+        search, vectors = opened.search, opened.vectors
+        search.refresh()
+        if vectors is not None:
+            vectors.refresh()
+        return search, vectors
 
 
-def _file(owner: str, path: str | os.PathLike[str] | None) -> Path | None:
+def _path(owner: str, path: str | os.PathLike[str] | None) -> Path | None:
     if path is None:
         return Home.default().memory_file(owner)
     name = os.fspath(path)

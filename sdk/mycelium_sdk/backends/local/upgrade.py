@@ -17,20 +17,23 @@ from mycelium_sdk.backends.local.writing import insert
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
+    from pathlib import Path
 
     from mycelium_sdk.backends.local.seals import Sealers
 
 _DERIVED_1 = ("vocabulary", "search", "terms", "indexing", "tags", "embedding", "vectors")
 
 
-def upgrade(connection: sqlite3.Connection, sealers: Sealers) -> None:
+def upgrade(connection: sqlite3.Connection, path: Path | None, sealers: Sealers) -> None:
     """Bring an older file up to date, unless another process has done so meanwhile.
 
-    Raises `Tampered`, changing nothing, for a file whose rows were edited into what is no record.
+    Raises `Tampered`, changing nothing, for a file whose rows were edited into what is no record; `NewerFile`
+    if a newer version was the other process.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
+        schema.check_version(path, version)
         if version == 1:
             _from_1(connection, sealers)
         elif version == 2:

@@ -12,9 +12,8 @@ from mycelium_sdk.backends.local.search import TAIL
 from mycelium_sdk.backends.local.writing import number_of
 from mycelium_sdk.backends.postgres import rootcache, view, writing
 from mycelium_sdk.backends.postgres.anchors import SharedAnchors
-from mycelium_sdk.backends.postgres.connections import Connections
-from mycelium_sdk.backends.postgres.target import target
-from mycelium_sdk.errors import BackendError, InputError, StoreLocked
+from mycelium_sdk.errors import BackendError, ConfigError, InputError, StoreLocked
+from mycelium_sdk.installing import install_command
 from mycelium_sdk.records import DEFAULT_MAX_RECORD_BYTES
 from mycelium_sdk.retry import RetryPolicy
 
@@ -43,7 +42,8 @@ class PostgresBackend(BaseBackend):
     other writers of this owner. `progress` is told, once a second, of indexing and embedding that a recall
     waits for. `max_record_bytes`: limit of one remembered record.
 
-    Asks no server until it is used. Raises `InputError` for a bad owner or argument. Later,
+    Asks no server until it is used. Raises `InputError` for a bad owner or argument, `ConfigError` if
+    psycopg is not installed. Later,
     `StoreUnavailable` says that the server cannot be reached or does not answer, `StoreLocked` that others
     hold what is needed, `NewerFile` that a newer version made the tables.
     """
@@ -70,6 +70,10 @@ class PostgresBackend(BaseBackend):
             )
         if pool_size < 1:
             raise InputError("pool_size is below 1", hint="each thread at work needs a connection")
+        _require_driver()
+        from mycelium_sdk.backends.postgres.connections import Connections
+        from mycelium_sdk.backends.postgres.target import target
+
         where = target(
             dsn,
             schema,
@@ -221,3 +225,14 @@ class PostgresBackend(BaseBackend):
 
             self._vectors = Vectors(self._connections, self.owner, self._embed, self._progress)
         return self._search, self._vectors
+
+
+def _require_driver() -> None:
+    """Raise ConfigError unless psycopg is there, and finds libpq."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(
+            "PostgreSQL's client library is not installed",
+            hint=f"install it: {install_command('postgres')}",
+        ) from error

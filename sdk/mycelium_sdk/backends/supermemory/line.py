@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from mycelium_sdk.backends.supermemory.refusals import Conflict, NoSuchAddress
 from mycelium_sdk.backends.supermemory.service import DELETED_AT_ONCE, QUERY_CHARACTERS, SEARCH_LIMIT
 from mycelium_sdk.errors import BackendError, ConfigError
+from mycelium_sdk.installing import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -70,7 +71,7 @@ class Line:
         except ImportError as error:
             raise ConfigError(
                 "the memory service's client is not installed",
-                hint="pip install 'mycelium-memory[supermemory]', or api=\"v3\" for a server that speaks v3",
+                hint=f'{install_command("supermemory")}, or api="v3" for a server that speaks v3',
             ) from error
         return V5(self._namespace, self._key, self._url, seconds=self._seconds)
 
