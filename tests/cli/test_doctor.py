@@ -16,7 +16,6 @@ import pytest
 from mycelium_localnet import Chain
 from mycelium_sdk.chain import rpc
 from mycelium_sdk.context import AgentContext
-from mycelium_sdk.home import Home
 from mycelium_sdk.retry import RetryPolicy
 from tests.canaries import TEXT
 
@@ -87,7 +86,8 @@ def test_before_the_first_anchor(cli: Cli, wallet: Wallet, own_home: Path) -> No
     cli("memory", "remember", "x")
     assert "NOT_ANCHORED" in cli("memory", "status").out
     assert not (own_home / "localnet").exists(), "to look makes no chain"
-    Chain.open(Home(own_home).chain_file).close()
+    with AgentContext.read_only("local") as other:
+        other.anchor_client()  # as somebody else's first anchor makes it
     outcome = cli("doctor", "--json")
     assert outcome.code == 0
     found = checks(outcome)
