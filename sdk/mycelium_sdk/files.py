@@ -193,7 +193,11 @@ def open_private_sqlite(
             for suffix in ("", "-wal", "-shm", "-journal"):
                 file = real.with_name(real.name + suffix)
                 with contextlib.suppress(FileNotFoundError):
-                    _refuse_others(file, file.stat().st_mode, "600", kind)
+                    mode = file.stat().st_mode
+                    _refuse_others(file, mode, "600", kind)
+                    if suffix and not mode & stat.S_IWUSR and os.access(real, os.W_OK):
+                        # SQLite gave it the mode that the file had then, and could not write at all now.
+                        file.chmod(0o600)
     try:
         return sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=rw",

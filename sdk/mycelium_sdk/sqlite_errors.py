@@ -31,7 +31,10 @@ _PROBLEMS = {
 
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
-_READ_ONLY = ("the file system is read-only", "choose a path that can be written, e.g. with MYCELIUM_HOME")
+_READ_ONLY = (
+    "the file system is read-only",
+    "make it writable; or copy the home folder to where it can be written, and name that by MYCELIUM_HOME",
+)
 
 
 class InTheWay(sqlite3.OperationalError):
@@ -67,12 +70,21 @@ def explained(path: Path | None, *, remake: str = REMAKE) -> Iterator[None]:
             known = known[0], remake
         if _primary(cause) in _UNWRITABLE and path is not None and _is_read_only(path.parent):
             known = _READ_ONLY
+        if _primary(cause) == sqlite3.SQLITE_IOERR and path is not None and _is_full(path.parent):
+            known = _PROBLEMS[sqlite3.SQLITE_FULL]  # which SQLite says of some of its files only
         raise BackendError(f"cannot use {name}: {known[0]}", hint=known[1]) from cause
 
 
 def _is_read_only(folder: Path) -> bool:
     try:
         return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        return os.statvfs(folder).f_bavail == 0
     except OSError:
         return False
 

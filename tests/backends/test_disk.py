@@ -113,6 +113,17 @@ def test_everything_works_again_when_there_is_space(owner: str, tmp_path: Path) 
     _on_a_small_disk(owner, tmp_path, script)
 
 
+def test_a_full_disk_is_called_that_also_where_a_file_is_only_opened(owner: str, tmp_path: Path) -> None:
+    script = """
+        LocalVectorBackend(owner, path).close()
+        fill()
+        refused(lambda: LocalVectorBackend(owner, path).recall("anything"))
+        ballast.unlink()
+        check_whole()
+    """
+    _on_a_small_disk(owner, tmp_path, script)
+
+
 def test_a_rewrite_that_has_no_space_says_what_remains(owner: str, tmp_path: Path) -> None:
     script = """
         with LocalVectorBackend(owner, path) as store:

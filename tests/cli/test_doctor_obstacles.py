@@ -381,3 +381,19 @@ def test_a_verdict_that_a_write_overtook_is_reached_again(
     outcome = cli("doctor", "--json")
     assert looks[0] > 2
     assert checks(outcome)["verdict"]["message"].startswith("IN_SYNC: ")
+
+
+def test_a_look_at_files_that_cannot_be_written_spoils_nothing(
+    cli: Cli, wallet: Wallet, own_home: Path, ordinary: Callable[..., Outcome], closing_off: Closing
+) -> None:
+    cli("memory", "remember", "x")
+    cli("memory", "anchor")
+    files = [own_home / "state" / "state.db", own_home / "memory" / f"{wallet.address}.db"]
+    for file in files:
+        closing_off(file, 0o400)
+    ordinary("memory", "status")
+    ordinary("memory", "recall", "x")
+    for file in files:
+        file.chmod(0o600)
+    assert ordinary("memory", "remember", "y").code == 0
+    assert ordinary("memory", "anchor").code == 0

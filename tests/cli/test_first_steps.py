@@ -57,7 +57,7 @@ def test_doctor_on_a_read_only_disk_never_says_that_the_memory_is_damaged(cli: C
     )
     assert line.startswith("fault"), done
     assert "the file system is read-only" in line
-    assert "fix: choose a path that can be written, e.g. with MYCELIUM_HOME" in fix
+    assert "fix: make it writable; or copy the home folder" in fix
     assert "damaged" not in done.stdout
     assert "move" not in done.stdout
 

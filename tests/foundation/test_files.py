@@ -306,6 +306,18 @@ def test_a_database_with_an_exposed_companion_is_refused(folder: Path, suffix: s
         files.open_private_sqlite(path)
 
 
+def test_what_lies_beside_a_database_that_was_read_only_is_writable_again(folder: Path) -> None:
+    """SQLite gives its files the mode that the database has when they are made."""
+    path = folder / "state.db"
+    with contextlib.closing(files.open_private_sqlite(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE kept(x)")
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).chmod(0o400)
+        with contextlib.closing(files.open_private_sqlite(path)):
+            assert {_mode(entry) for entry in folder.iterdir()} == {0o600}
+
+
 def test_a_database_needs_an_existing_folder_and_a_file(folder: Path) -> None:
     with pytest.raises(BackendError, match="its folder does not exist"):
         files.open_private_sqlite(folder / "missing" / "x.db")

@@ -90,7 +90,7 @@ _PRELUDE = """
         return refused(kind, "the disk is full", "free some space")
 
     def unwritable(kind=BackendError):
-        return refused(kind, "read-only", "choose a path that can be written")
+        return refused(kind, "read-only", "can be written")
 
     def held(memory):
         return sorted(stored.record.content for stored in memory.backend.iter_records())
