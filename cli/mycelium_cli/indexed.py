@@ -51,12 +51,14 @@ def compared(context: AgentContext, contract: str, owner: str, anchor: Anchor | 
 
     Raises VerificationError if the indexer contradicts the chain, ChainError if it cannot be used.
     """
-    from mycelium_sdk.errors import Rollback
+    from mycelium_sdk.errors import ChainError, Rollback
 
     indexer = context.indexer_client(contract)
     if indexer is None:
         return None
-    client = context.anchor_client(contract)
+    client = context.found_anchor_client(contract)
+    if client is None:
+        raise ChainError("the indexer was not asked: there is no chain here to compare its answer with")
     if anchor is not None:
         ledger = client.entry_state(owner).last_modified
         return indexer.compare(anchor, ledger=ledger, again=client.get_anchor)

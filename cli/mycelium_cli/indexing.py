@@ -48,16 +48,27 @@ def open_index(configuration: Configuration, *, read_only: bool = False) -> Inde
 @contextlib.contextmanager
 def anchor_client(configuration: Configuration) -> Iterator[MemoryAnchorClient]:
     """The configured contract on the configured network, for one who goes on asking: each question is asked
-    once, so that nothing waits for long where it cannot be stopped."""
+    once, so that nothing waits for long where it cannot be stopped. Makes no chain.
+
+    Raises:
+        ChainError: the network `local` has no chain here.
+    """
     from mycelium_sdk.chain.anchor_client import MemoryAnchorClient
     from mycelium_sdk.chain.rpc import RpcChain
     from mycelium_sdk.context import AgentContext
+    from mycelium_sdk.errors import ChainError
     from mycelium_sdk.retry import RetryPolicy
 
     with AgentContext.read_only(configuration=configuration) as context:
         address = context.anchor_address()
         url = context.network.rpc_url
         if url is None:
+            if not context.has_chain:
+                raise ChainError(
+                    f"there is no chain at {context.chain_file}",
+                    hint="the first `mycelium memory anchor` makes it; if it is elsewhere, set `[onchain]"
+                    " chain_file` or MYCELIUM_CHAIN_FILE",
+                )
             yield MemoryAnchorClient(context.chain, address)
             return
         chain = RpcChain(url, context.network.passphrase, policy=RetryPolicy(attempts=1))

@@ -26,13 +26,14 @@ _ADOPT = (
 class KnownHere:
     """`last`: the anchor the memory is based on, None if there is none or it is not known; `anchored` says
     which. `dirty`: whether there are writes that are not anchored, None where that is not known; `why`, and
-    `advice` what to do about it."""
+    `advice` what to do about it. `lost`: whether that is since the memory is older than its anchor."""
 
     last: LastAnchor | None
     anchored: str | None
     dirty: bool | None
     why: str | None = None
     advice: str | None = None
+    lost: bool = False
 
 
 def known_here(memory: AgentMemory) -> KnownHere:
@@ -52,7 +53,7 @@ def known_here(memory: AgentMemory) -> KnownHere:
         from mycelium_sdk.memory.standing import OLDER_THAN_ITS_ANCHOR
 
         why = "the memory is older than its anchor: its file was lost, or an old copy was put back"
-        return KnownHere(last, None, None, why, OLDER_THAN_ITS_ANCHOR)
+        return KnownHere(last, None, None, why, OLDER_THAN_ITS_ANCHOR, lost=True)
     return KnownHere(last, None, dirty)
 
 

@@ -115,7 +115,8 @@ def reference() -> str:
     """The whole page, Markdown."""
     codes = {
         0: "success; for `verify`: in sync",
-        1: "a bug, a demo step that failed, or a result that could not be written",
+        1: "a bug, a demo step that failed, or a result that could not be written; where stdout is closed,"
+        " only `export` to it fails",
         errors.UsageError.exit_code: "usage: an argument, an option or a text that cannot be accepted",
         errors.ConfigError.exit_code: "configuration",
         errors.WalletError.exit_code: "wallet",

@@ -44,6 +44,8 @@ class AnchorDesk:
         from mycelium_sdk.chain.base import ChainIdentity
 
         if not self._ctx.has_chain:
+            self._client = None  # its file may have been removed while it was open
+            self._ctx.let_go_of_chain()
             return ChainIdentity(self._ctx.network.passphrase, None, 0, 0, 0)
         return self._ctx.chain.identity()
 

@@ -192,6 +192,13 @@ class AgentContext:
         except OSError:  # opening it says what is wrong
             return True
 
+    def let_go_of_chain(self) -> None:
+        """Close the chain's client; the next use opens what is there then."""
+        with self._lock:
+            chain, self._chain = self._chain, None
+        if chain is not None:
+            chain.close()
+
     def found_anchor_client(self, contract_id: str | None = None) -> MemoryAnchorClient | None:
         """The client of that contract, for who only looks: nothing is made. None where `local` has no chain
         yet, or a chain without its own contract."""

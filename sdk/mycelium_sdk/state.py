@@ -197,14 +197,7 @@ class StateStore:
             current = None if row is None else Mark(*row)
             if current != after or (current is not None and mark.version < current.version):
                 return False
-            connection.execute(
-                "INSERT OR REPLACE INTO marks(network, contract, owner, chain_id, version, root, ledger,"
-                " entry, proved_from, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    *key.values, mark.version, mark.root, mark.ledger, mark.entry, mark.proved_from,
-                    time.time(),
-                ),
-            )  # fmt: skip
+            self._put_mark(connection, key, mark)
             # An older blob that is served later is recognised by its root.
             connection.execute(
                 "INSERT INTO known_anchors VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -301,14 +294,16 @@ class StateStore:
             ).fetchall()
         return tuple(Conflict(*row) for row in rows)
 
-    def forget_chain(self, network: str, contract: str, owner: str, *, present: str) -> None:
-        """Drop the marks of every chain of this network, contract and owner, on a person's explicit word.
+    def start_anew(self, key: ChainKey, mark: Mark | None, last: LastAnchor | None) -> None:
+        """Drop the marks of every chain of this network, contract and owner, on a person's explicit word, and
+        begin again with `mark` and `last`, on the chain of `key`, in the same transaction.
 
-        What the memory was based on is dropped with them, and what is in flight on other chains than the one
-        with the id `present`, where it may still take effect. The roots that were verified stay, as those of
-        a chain that is no more: nothing that was anchored there counts as anchored on what takes its place.
-        The evidence of conflicts stays.
+        What the memory was based on is dropped with them, and what is in flight on other chains than that
+        one, where it may still take effect. The roots that were verified stay, as those of a chain that is no
+        more: nothing that was anchored there counts as anchored on what takes its place. The evidence of
+        conflicts stays.
         """
+        network, contract, owner, present = key.values
         with self._database.writing() as connection:
             for table in ("marks", "last_anchors"):
                 _delete_all(connection, table, network, contract, owner)
@@ -321,6 +316,11 @@ class StateStore:
                 " WHERE network = ? AND contract = ? AND owner = ?",
                 (f"{_NO_MORE}{time.time_ns()}", network, contract, owner),
             )
+            if mark is not None:
+                self._put_mark(connection, key, mark)
+            if last is not None:
+                self._record_last(connection, key, last)
+                self._settle(connection, key, last)
 
     # -- what is in flight
 
@@ -363,6 +363,14 @@ class StateStore:
             connection.execute(f"DELETE FROM intents WHERE {_WHERE}", key.values)
 
     # -- inside
+
+    @staticmethod
+    def _put_mark(connection: sqlite3.Connection, key: ChainKey, mark: Mark) -> None:
+        connection.execute(
+            "INSERT OR REPLACE INTO marks(network, contract, owner, chain_id, version, root, ledger, entry,"
+            " proved_from, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*key.values, mark.version, mark.root, mark.ledger, mark.entry, mark.proved_from, time.time()),
+        )
 
     def _row(self, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
         with self._database.reading() as connection:

@@ -93,7 +93,10 @@ _WORDS: dict[Verdict, tuple[str, str]] = {
     ),
     Verdict.FORK: (
         "The chain contradicts what was already verified here: it names another root, or another past.",
-        "Do not accept it. Compare with a second RPC server; one of the two is not telling the truth.",
+        (
+            "Do not accept it: compare with a second RPC server. Only where the chain was set back with your"
+            " knowledge: `mycelium memory rehydrate --trust-chain-anew --on-conflict merge`."
+        ),
     ),
     Verdict.CHAIN_RESET: (
         "The chain was started anew, or set back, since this memory was anchored on it.",

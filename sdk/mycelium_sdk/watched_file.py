@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Losses", "WatchedFile", "identity", "missing"]
 
 _TRIES = 3
+_BESIDE = ("-wal", "-shm")
 
 
 def identity(path: Path) -> tuple[int, int] | None:
@@ -73,6 +74,7 @@ class WatchedFile:
         self.path = path.absolute()
         self._make = make
         self._identity: tuple[int, int] | None = None
+        self._beside: dict[str, tuple[int, int] | None] = {}
         self.lost = False
         """Whether it was let go of, since it is not at the path."""
 
@@ -103,7 +105,11 @@ class WatchedFile:
 
     def there(self) -> bool:
         """Whether the path names the file still."""
-        return not self.lost and identity(self.path) == self._identity
+        if self.lost or identity(self.path) != self._identity:
+            return False
+        if self._beside.get("-wal") is None:  # made at the first use, and kept while a connection is open
+            self._beside = {suffix: identity(self._next(suffix)) for suffix in _BESIDE}
+        return True
 
     def require(self) -> None:
         """Raise `BackendError` if it does not."""
@@ -113,16 +119,38 @@ class WatchedFile:
     def let_go(self, connection: sqlite3.Connection | None) -> None:
         """Close the last connection to the file, which is lost.
 
-        What its log holds goes into it first, so that a file which was moved away without its log is whole.
-        Not where another file has its place, whose log that may be by now.
+        What its log holds goes into it first, so that a file which was moved away without its log is whole;
+        and the log does not stay, since SQLite would read it into the file that has the place now. Nothing is
+        done to a log that is another file's by now.
         """
         self.lost = True  # another file may get its number
-        if connection is None:
-            return
-        with contextlib.suppress(sqlite3.Error, BackendError):
-            if identity(self.path) is None:
+        with contextlib.suppress(sqlite3.Error, BackendError, OSError):
+            replaced, own = identity(self.path) is not None, self._is_own("-wal")
+            if connection is not None and (own or not replaced):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.close()  # SQLite removes no log of a file that has moved
+            if replaced and own:
+                self._put_aside(self._next("-wal"))
+        if connection is not None:
+            connection.close()  # SQLite removes no log of a file that has moved
+
+    def _put_aside(self, log: Path) -> None:
+        """Leave nothing that SQLite would take for the new file's. A log that could not be emptied holds what
+        was written last: it gets a name of its own."""
+        if log.stat().st_size:
+            log.rename(log.with_name(f"{log.name}.of-replaced-file-{os.urandom(4).hex()}"))
+        else:
+            log.unlink()
+        if self._is_own("-shm"):
+            self._next("-shm").unlink()
+
+    def _is_own(self, suffix: str) -> bool:
+        known = self._beside.get(suffix)
+        return known is not None and identity(self._next(suffix)) == known
+
+    def _next(self, suffix: str) -> Path:
+        """What SQLite keeps beside the file, which it looks for beside what a link names."""
+        real = self.path.resolve()
+        return real.with_name(real.name + suffix)
 
 
 class Losses:

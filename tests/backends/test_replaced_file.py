@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -311,3 +313,29 @@ def test_a_forked_child_notices_as_well(owner: str, path: Path, store: LocalVect
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     assert _texts(owner, path) == ["child"]
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+def test_the_log_of_the_file_that_was_there_is_not_read_into_a_backup(
+    owner: str, path: Path, store: LocalVectorBackend, *, emptied: bool
+) -> None:
+    for number in range(20):
+        store.remember(f"old {number}")
+    backup = path.with_name("backup.db")
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(backup)) as copy:
+        source.backup(copy)
+    backup.chmod(0o600)
+    for number in range(200):
+        store.remember(f"after {number} " + "x" * 200)
+        if emptied and number == 100:
+            with closing(sqlite3.connect(path)) as other:
+                other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert path.with_name("memory.db-wal").stat().st_size > 0
+    backup.replace(path)
+    with pytest.raises(BackendError, match=REPLACED):
+        store.count()
+    assert store.count() == 20
+    assert store.check()
+    store.remember("new")
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -71,3 +71,15 @@ def test_deploy_refuses_what_is_no_contract(cli: Cli, wallet: Wallet) -> None:
     outcome = cli("contract", "deploy", "--wasm", "not.wasm")
     assert (outcome.code, outcome.out) == (2, "")
     assert cli("contract", "deploy", "--wasm", "missing.wasm").code == 2
+
+
+def test_deploy_makes_no_chain_in_the_place_of_a_lost_one(cli: Cli, wallet: Wallet, own_home: Path) -> None:
+    cli("memory", "remember", "x")
+    assert cli("memory", "anchor").code == 0
+    for file in (own_home / "localnet").glob("chain.db*"):
+        file.unlink()
+    outcome = cli("contract", "deploy", "--json")
+    assert (outcome.code, outcome.json["error"]["verdict"]) == (6, "CHAIN_RESET")
+    assert not (own_home / "localnet" / "chain.db").exists()
+    assert cli("memory", "anchor", "--trust-chain-anew").code == 0
+    assert cli("contract", "deploy").code == 0

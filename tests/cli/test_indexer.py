@@ -43,6 +43,7 @@ def versions(database: Path, owner: str) -> list[int]:
 
 
 def test_anchors_of_the_sdk_are_there_after_one_run(cli: Cli, wallet: Wallet, own_home: Path) -> None:
+    assert cli("contract", "deploy").code == 0  # a chain, and not yet the contract that is followed
     first = cli("indexer", "run", "--once", "--json")
     assert (first.code, first.json["anchors"]) == (0, 0)
     anchor(cli, 1)
@@ -56,7 +57,28 @@ def test_anchors_of_the_sdk_are_there_after_one_run(cli: Cli, wallet: Wallet, ow
     assert "memory 1" not in outcome.err
 
 
+@pytest.mark.parametrize("words", [("run", "--once"), ("run",), ("serve", "--ingest", "--port", "0")])
+def test_who_only_looks_makes_no_chain(cli: Cli, own_home: Path, words: tuple[str, ...]) -> None:
+    outcome = cli("indexer", *words, "--json")
+    assert outcome.code == 6
+    error = outcome.json["error"]
+    assert error["message"] == f"there is no chain at {own_home / 'localnet' / 'chain.db'}"
+    assert "`mycelium memory anchor`" in error["hint"]
+    assert not (own_home / "localnet").exists()
+
+
+def test_who_compares_with_an_indexer_makes_no_chain(
+    cli: Cli, wallet: Wallet, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MYCELIUM_INDEXER_URL", "http://127.0.0.1:9")
+    outcome = cli("memory", "status")
+    assert outcome.code == 0
+    assert "warning: the indexer was not asked: there is no chain here" in outcome.err
+    assert not (own_home / "localnet" / "chain.db").exists()
+
+
 def test_where_the_database_is(cli: Cli, wallet: Wallet, monkeypatch: pytest.MonkeyPatch) -> None:
+    anchor(cli, 1)
     Path("mycelium.toml").write_text('[indexer]\ndatabase_url = "here.db"\n')
     Path("below").mkdir()
     monkeypatch.chdir("below")
@@ -70,6 +92,7 @@ def test_where_the_database_is(cli: Cli, wallet: Wallet, monkeypatch: pytest.Mon
 def test_it_ends_in_order_when_it_is_told_to(
     cli: Cli, wallet: Wallet, own_home: Path, process: Process
 ) -> None:
+    assert cli("contract", "deploy").code == 0
     for number in (signal.SIGTERM, signal.SIGINT):
         arguments = ["indexer", "run", "--interval", "0.05", "--log-format", "json"]
         with process(*arguments) as started:

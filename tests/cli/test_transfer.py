@@ -276,3 +276,49 @@ def test_what_is_genuine_is_rescued_from_a_memory_that_was_edited(
     lines = Path("rescued.jsonl").read_text().splitlines()
     assert [json.loads(line)["content"] for line in lines] == ["genuine one", "genuine two"]
     assert cli("memory", "export", "x.json", "--genuine", "--format", "blob").code == 2
+
+
+def test_a_lost_memory_does_not_replace_its_backup(cli: Cli, own_home: Path) -> None:
+    for text in ("one", "two"):
+        cli("memory", "remember", text)
+    assert cli("memory", "anchor").code == 0
+    fine = cli("memory", "export", "backup.jsonl")
+    assert (fine.code, fine.err) == (0, "")
+    backup = Path("backup.jsonl").read_bytes()
+    for file in (own_home / "memory").glob("*.db*"):
+        file.unlink()
+    for kind in ("jsonl", "blob"):
+        refused = cli("memory", "export", "backup.jsonl", "--force", "--format", kind)
+        assert (refused.code, refused.out) == (2, "")
+        assert "warning: the memory is older than its anchor: its file was lost" in refused.err
+        assert "error: there are no memories to export, so backup.jsonl was not replaced" in refused.err
+        assert "`mycelium memory rehydrate`" in refused.err
+        assert Path("backup.jsonl").read_bytes() == backup
+    assert sorted(path.name for path in Path().iterdir()) == [".mycelium", "backup.jsonl"]
+    elsewhere = cli("memory", "export", "empty.jsonl")
+    assert (elsewhere.code, elsewhere.out) == (0, "exported 0 memories to empty.jsonl (jsonl)\n")
+    assert "older than its anchor" in elsewhere.err
+    assert cli("memory", "export", "empty.jsonl", "--force").code == 0, "nothing is lost"
+    assert cli("memory", "rehydrate").code == 0
+    again = cli("memory", "export", "backup.jsonl", "--force")
+    assert (again.code, again.err) == (0, "")
+
+
+def test_a_memory_that_was_emptied_may_replace_its_backup(cli: Cli) -> None:
+    cli("memory", "remember", "one")
+    assert cli("memory", "anchor").code == 0
+    cli("memory", "export", "backup.jsonl")
+    assert cli("memory", "forget", "1", "--yes").code == 0
+    outcome = cli("memory", "export", "backup.jsonl", "--force")
+    assert (outcome.code, outcome.err, Path("backup.jsonl").read_bytes()) == (0, "", b"")
+
+
+def test_what_is_not_genuine_leaves_the_backup(cli: Cli, own_home: Path) -> None:
+    cli("memory", "remember", "genuine")
+    cli("memory", "export", "backup.jsonl")
+    backup = Path("backup.jsonl").read_bytes()
+    (path,) = (own_home / "memory").glob("*.db")
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE memories SET fragment = replace(fragment, 'genuine', 'altered')")
+    outcome = cli("memory", "export", "backup.jsonl", "--force", "--genuine")
+    assert (outcome.code, Path("backup.jsonl").read_bytes()) == (2, backup)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mycelium_sdk.errors import Tampered
+from mycelium_sdk.memory.verification import TamperedWarning
 from mycelium_sdk.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -81,6 +82,10 @@ def test_where_nothing_was_ever_anchored_a_person_vouches(world: World) -> None:
         memory.anchor()
     assert caught.value.hint == answer.next_step
     assert "--overwrite" in answer.next_step
-    assert memory.anchor(overwrite=True) == 1
+    with pytest.warns(TamperedWarning, match="counts as genuine from now on"):
+        assert memory.anchor(overwrite=True) == 1
+    memory.remember("later")
+    assert [hit["content"] for hit in memory.recall("precious")] == ["precious"]
+    assert memory.anchor() == 2
     assert memory.verify()
-    assert texts(memory) == {"precious"}
+    assert texts(memory) == {"precious", "later"}

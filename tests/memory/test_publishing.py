@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import threading
 import warnings
 from typing import TYPE_CHECKING
 
 import pytest
 
 from mycelium_sdk.errors import InputError, MyceliumError, PublishFailed, VersionConflict
-from mycelium_sdk.memory.publishing import Publication, Publish, PublishingWarning, publish_blob
+from mycelium_sdk.memory.publishing import (
+    Publication,
+    Publish,
+    PublishingWarning,
+    publish_blob,
+    require_target,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,6 +144,47 @@ def test_a_missing_folder_fails_with_the_fix(tmp_path: Path) -> None:
     with pytest.raises(PublishFailed) as caught:
         published(tmp_path, f"{tmp_path}/absent/")
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("form", ["path", "uri", "link"])
+def test_a_pipe_is_refused_before_anything_is_made(tmp_path: Path, form: str) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    targets: dict[str, Publish] = {"path": pipe, "uri": pipe.as_uri(), "link": link}
+    with pytest.raises(PublishFailed, match="is not a regular file"):
+        require_target(targets[form])
+    with pytest.raises(PublishFailed, match="is not a regular file"):
+        require_target("/dev/null")
+
+
+def test_a_pipe_that_came_in_the_place_of_the_file_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "mem.json"
+    os.mkfifo(pipe)
+    found: list[str] = []
+
+    def publish() -> None:
+        with pytest.raises(PublishFailed) as caught:
+            published(tmp_path, pipe)
+        found.append(caught.value.message)
+
+    publishing = threading.Thread(target=publish, daemon=True)  # where it hangs, it does so alone
+    publishing.start()
+    publishing.join(30)
+    assert "is not a published memory of this owner" in "".join(found)
+
+
+@pytest.mark.parametrize("target", ["x", "below/x"])
+def test_a_file_in_the_place_of_a_folder_is_not_to_be_made_a_folder(tmp_path: Path, target: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(PublishFailed, match="a file where a folder should be") as caught:
+        require_target(tmp_path / "file" / target)
+    assert "mkdir" not in (caught.value.hint or "")
+    with pytest.raises(PublishFailed, match="is not a folder"):
+        require_target(f"{tmp_path}/file/")
+    with pytest.raises(PublishFailed, match="its folder does not exist") as caught:
+        require_target(tmp_path / "absent" / target)
+    assert "mkdir" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("publish", [None, "folder"])

@@ -151,13 +151,26 @@ def test_forgetting_a_chain_keeps_the_evidence(tmp_path: Path) -> None:
     with StateStore(tmp_path / "state.db") as state:
         state.record(KEY, anchor(2))
         state.keep_evidence(KEY, "ROLLBACK", Mark(1, root(1), 9), Mark(2, root(2), 1))
-        state.forget_chain(*KEY.values[:3], present=KEY.chain_id)
+        state.start_anew(KEY, None, None)
         assert state.mark(KEY) is None
         assert state.last_anchor(KEY) is None
         assert state.known(*KEY.values[:3]) == {}
         assert state.known_anchor(KEY, root(2)) is None, "what takes its place has anchored nothing"
         assert dict(state.anchors_of(KEY.owner))[KEY.network].root == root(2)
         assert state.evidence_count(KEY) == 1
+
+
+def test_a_chain_is_begun_again_with_what_it_shows_now(tmp_path: Path) -> None:
+    with StateStore(tmp_path / "state.db") as state:
+        state.record(KEY, anchor(5))
+        state.raise_mark(KEY, Mark(5, root(5), 50))
+        state.put_intent(KEY, intent(5))
+        state.put_intent(OTHER_CHAIN, intent(5))
+        state.start_anew(KEY, Mark(2, root(2), 60), anchor(2, counter=3))
+        assert state.mark(KEY) == Mark(2, root(2), 60)
+        assert state.last_anchor(KEY) == anchor(2, counter=3)
+        assert state.known_roots(KEY) == {2: {root(2)}}
+        assert (state.intent(KEY), state.intent(OTHER_CHAIN)) == (intent(5), None)
 
 
 def test_the_file_and_its_companions_are_private(tmp_path: Path) -> None:

@@ -74,7 +74,10 @@ def test_genuine_rows_out_of_their_order_are_never_anchored(world: World) -> Non
         memory.anchor()
     with pytest.raises(Tampered), pytest.warns(TamperedWarning):
         memory.anchor(overwrite=True)
-    assert memory.verify().verdict is Verdict.NOT_ANCHORED
+    answer = memory.verify()
+    assert (answer.verdict, answer.anchor) == (Verdict.TAMPERED, None)
+    assert "--genuine" in answer.next_step
+    assert "replace" not in answer.next_step, "nothing is anchored that could be loaded"
 
 
 def test_a_blob_that_is_too_large_to_load_is_not_anchored(

@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mycelium_cli.groups import LazyGroup, command
 from mycelium_cli.output import amount, duration, progress, to_stderr
 from mycelium_cli.session import current_session
+
+if TYPE_CHECKING:
+    from mycelium_sdk.context import AgentContext
 
 _SOURCE = Path("contracts", "memory_anchor.py")
 
@@ -75,6 +79,7 @@ def deploy(wasm: str | None) -> None:
     code = memory_anchor_wasm() if wasm is None else _read_wasm(Path(wasm).expanduser())
     with current.context(make_wallet=True, signs=True) as context, progress("deploying"):
         signer = context.keypair()
+        _require_known_chain(context)
         if not context.network.public:
             ensure_funded(context.chain, signer.public_key, lambda text: to_stderr(f"note: {text}"))
         started = time.perf_counter()
@@ -105,6 +110,18 @@ def deploy(wasm: str | None) -> None:
         "[memory]",
         f'anchor_address = "{made.contract_id}"',
     )
+
+
+def _require_known_chain(context: AgentContext) -> None:
+    """Make no new chain in the place of one that this wallet's memory was anchored on. Raises ChainReset."""
+    from mycelium_sdk.errors import ChainReset
+    from mycelium_sdk.state import StateStore
+
+    if context.has_chain:
+        return
+    with StateStore(context.home.state_file) as state:
+        if state.known(context.network.passphrase, context.anchor_address(), context.address):
+            raise ChainReset("the file of the chain that this memory was anchored on is not there")
 
 
 def _packaged_wasm() -> Path:

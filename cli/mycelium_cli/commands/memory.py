@@ -217,7 +217,7 @@ def rehydrate(on_conflict: str, version: int | None, *, trust_chain_anew: bool) 
     current = current_session()
     with current.memory() as memory, progress("loading the anchored memory"):
         if trust_chain_anew:
-            memory.trust_chain_anew()
+            memory.trust_chain_anew(to_load=True)
         before = memory.backend.change_counter()
         done = memory.rehydrate_with_report(on_conflict=on_conflict, version=version)
         changed = memory.backend.change_counter() != before

@@ -20,6 +20,7 @@ from mycelium_cli.session import current_session
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
+    from mycelium_cli.known_here import KnownHere
     from mycelium_sdk.backends.base import BaseBackend
     from mycelium_sdk.interchange import Intake
     from mycelium_sdk.memory.importing import Import
@@ -226,7 +227,11 @@ def _rewound(head: bytes, rest: BinaryIO) -> BinaryIO:
             type=click.Choice(_EXPORT_FORMATS),
             help="What to write [default: markdown for a FILE in .md, else jsonl].",
         ),
-        click.Option(["--force"], is_flag=True, help="Replace FILE if it exists."),
+        click.Option(
+            ["--force"],
+            is_flag=True,
+            help="Replace FILE if it exists; by no memories at all only if they were not lost.",
+        ),
         click.Option(
             ["--genuine"],
             is_flag=True,
@@ -247,7 +252,8 @@ def export(file: str, kind: str | None, *, force: bool, genuine: bool) -> None:
 
     FILE is complete or not there at all, and only its owner can read it. Needs no chain and no passphrase.
     """
-    from mycelium_sdk.errors import InputError
+    from mycelium_cli.known_here import known_here
+    from mycelium_sdk.errors import InputError, Tampered
     from mycelium_sdk.files import create_private, replace_private
     from mycelium_sdk.memory.exporting import require_unchanged
     from mycelium_sdk.memory.own_files import refuse_own_files
@@ -264,6 +270,13 @@ def export(file: str, kind: str | None, *, force: bool, genuine: bool) -> None:
             refuse_own_files(path, memory.context, memory.backend)
         chunks = _chunks(memory.backend, kind, tally, genuine=genuine)
         with progress("exporting"):
+            known = None
+            with contextlib.suppress(Tampered):  # of which `require_unchanged` has the say
+                known = known_here(memory)
+            if known is not None and known.lost:
+                to_stderr(f"warning: {known.why}; {known.advice}")
+            if path is not None and force:
+                chunks = _not_for_nothing(chunks, tally, path, known)
             if not genuine and not require_unchanged(memory.backend, report_progress):
                 to_stderr("warning: nothing on this machine vouches for the memory; it is exported as it is")
             if path is not None:
@@ -276,6 +289,24 @@ def export(file: str, kind: str | None, *, force: bool, genuine: bool) -> None:
     if path is not None:
         document = {"path": file, "format": kind, "records": tally.records}
         current.result(document, f"exported {memories(tally.records)} to {shown(file)} ({kind})")
+
+
+def _not_for_nothing(
+    chunks: Generator[bytes], tally: _Tally, path: Path, known: KnownHere | None
+) -> Generator[bytes]:
+    """The same; no memories do not replace what may be the only copy left, unless it is known why there are
+    none."""
+    from mycelium_sdk.errors import InputError
+
+    yield from chunks
+    surely_empty = known is not None and known.why is None and not tally.left_out
+    if tally.records or surely_empty or not path.exists() or not path.stat().st_size:
+        return
+    advice = "" if known is None or known.advice is None else f"{known.advice}; "
+    raise InputError(
+        f"there are no memories to export, so {path} was not replaced",
+        hint=f"{advice}to export nothing all the same, choose another name",
+    )
 
 
 def _kind_of(path: Path | None, kind: str | None, *, json: bool, genuine: bool) -> str:

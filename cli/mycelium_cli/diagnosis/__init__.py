@@ -60,7 +60,24 @@ def _of(
     """What is this wallet's: here, and on the chain."""
     chosen = run_check("contract", ConfigError, context.anchor_address)
     memory, state, publish = _kept_here(session, context, chosen, homeless=homeless)
-    yield from (memory, state, publish)
+    there = list(_on_chain(session, context, indexer, chosen, memory=memory, state=state, homeless=homeless))
+    agrees = anchored.agrees(there[-1])
+    if state.state is State.WARNING and agrees is not None:  # about the past, which is over, or at hand
+        state = run_check("state", BackendError, lambda: store.state(session, context, agrees=agrees))
+    yield from (memory, state, publish, *there)
+
+
+def _on_chain(
+    session: Session,
+    context: AgentContext,
+    indexer: Finding | None,
+    chosen: Finding,
+    *,
+    memory: Finding,
+    state: Finding,
+    homeless: bool,
+) -> Iterator[Finding]:
+    """What is on the chain, and last the verdict, where there is a chain."""
     if homeless and chain.is_in_home(session):
         yield unchecked("chain", "home")
         return
@@ -72,7 +89,7 @@ def _of(
         yield unchecked("contract", "chain") if chosen.state is State.OK else chosen
         yield from (unchecked(name, "chain") for name in ("fees", "anchor", *served, "blob", "verdict"))
         return
-    if not chain.exists(session):
+    if not context.has_chain:
         return
     yield run_check("account", ChainError, lambda: chain.account(context))
     contract = run_check("contract", ChainError, lambda: chain.contract(context))

@@ -8,8 +8,8 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
-from mycelium_cli.diagnosis.chain import chain_file, has_contract
-from mycelium_cli.diagnosis.findings import Found, State
+from mycelium_cli.diagnosis.chain import chain_file, put_back
+from mycelium_cli.diagnosis.findings import Finding, Found, State
 from mycelium_cli.diagnosis.store import copied_home, memory_file, signature
 from mycelium_cli.obstacles import access_error, is_there
 from mycelium_cli.output import shown
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from mycelium_sdk.context import AgentContext
     from mycelium_sdk.memory.verification import Verification
 
-__all__ = ["blob", "verdict"]
+__all__ = ["agrees", "blob", "verdict"]
 
 _ATTEMPTS = 3
 _HARMLESS = frozenset({Verdict.AHEAD, Verdict.NOT_ANCHORED, Verdict.DIVERGED, Verdict.ARCHIVED})
+_CONTRADICTIONS = frozenset({Verdict.CHAIN_RESET, Verdict.ROLLBACK, Verdict.FORK})
 
 
 def blob(session: Session, context: AgentContext) -> str:
@@ -95,8 +96,6 @@ def verdict(session: Session, context: AgentContext) -> str:
         return f"not compared, since the memory is in the backend {backend}: `mycelium memory verify` does it"
     if not is_there(memory_file(session, context)):
         return "there is no memory here to compare"
-    if not has_contract(context):
-        return "never anchored"
     for _ in range(_ATTEMPTS):
         before = signature(session, context)
         found, copy = _verified_apart(session, context)
@@ -108,7 +107,36 @@ def verdict(session: Session, context: AgentContext) -> str:
     said = said.replace(str(copy), str(session.configuration.home.root))
     if found:
         return said
-    raise Found(State.WARNING if harmless else State.FAULT, said, found.next_step)
+    raise Found(State.WARNING if harmless else State.FAULT, said, _fix(session, context, found))
+
+
+def agrees(finding: Finding) -> bool | None:
+    """Whether that finding of `verdict` says that the chain holds to what was seen before; None where it does
+    not tell, for example since the chain was not asked."""
+    name = finding.message.partition(":")[0]
+    if name in {Verdict.IN_SYNC, *_HARMLESS}:
+        return True
+    return False if name in _CONTRADICTIONS - {Verdict.ROLLBACK} else None  # that may be the memory's own
+
+
+def _fix(session: Session, context: AgentContext, found: Verification) -> str:
+    """What to do about a verdict, with the place of the chain where that is a file of this machine."""
+    of_the_chain = found.verdict in _CONTRADICTIONS and found.advice is None
+    onchain = session.configuration.onchain
+    if not of_the_chain or onchain.network != "local":
+        return found.next_step
+    if found.verdict is Verdict.CHAIN_RESET:
+        return put_back(session)
+    held = _anchor(context) is not None  # loading takes one
+    anew = (
+        "`mycelium memory rehydrate --trust-chain-anew --on-conflict merge`"
+        if held
+        else "`mycelium memory anchor --trust-chain-anew`"
+    )
+    return (
+        f"if the chain's file was set back with your knowledge: {anew}; if not, put the one that was seen"
+        f" before back at {chain_file(session)}"
+    )
 
 
 def _verified_apart(session: Session, context: AgentContext) -> tuple[Verification, Path]:
@@ -124,8 +152,5 @@ def _verified_apart(session: Session, context: AgentContext) -> tuple[Verificati
 
 
 def _anchor(context: AgentContext) -> Anchor | None:
-    from mycelium_sdk.chain.anchor_client import MemoryAnchorClient
-
-    if not has_contract(context):
-        return None
-    return MemoryAnchorClient(context.chain, context.anchor_address()).get_anchor(context.address)
+    client = context.found_anchor_client()
+    return None if client is None else client.get_anchor(context.address)

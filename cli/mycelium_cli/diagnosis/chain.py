@@ -29,10 +29,10 @@ __all__ = [
     "chain",
     "chain_file",
     "contract",
-    "exists",
     "fees",
     "has_contract",
     "is_in_home",
+    "put_back",
 ]
 
 _LATE_SECONDS = 300
@@ -55,30 +55,37 @@ def is_in_home(session: Session) -> bool:
     return configuration.onchain.network == "local" and configuration.home.root in chain_file(session).parents
 
 
-def exists(session: Session) -> bool:
-    """Whether there is a chain to ask: the local one may not have been made yet."""
-    return session.configuration.onchain.network != "local" or is_there(chain_file(session))
+def put_back(session: Session) -> str:
+    """The fix where the embedded chain is not the one that the memory was anchored on."""
+    return (
+        f"put the chain's file back at {chain_file(session)}, or name its place in `[onchain] chain_file`;"
+        " if it was wiped with your knowledge: `mycelium memory anchor --trust-chain-anew`"
+    )
 
 
 def chain(session: Session, context: AgentContext | None) -> str:
-    """Whether the chain answers, and is up to date."""
+    """Whether the chain answers, and is up to date; which one it is."""
+    from mycelium_sdk.chain.translate import server_name
     from mycelium_sdk.context import AgentContext
 
-    if session.configuration.onchain.network == "local":
-        file = chain_file(session)
-        if not exists(session):
-            require_embedded_chain()
-            if context is not None:
-                _require_never_seen(session, context)
-            return f"none yet at {file}; it is made by the first `mycelium memory anchor`"
-        require_file(file)
-        require_writable(file, ChainError)
+    file = chain_file(session)
     with contextlib.ExitStack() as stack:
-        if context is None:
-            context = stack.enter_context(AgentContext.read_only(configuration=session.configuration))
-        identity = context.chain.identity()
-        network = context.network
-    message = f"{network.name} at ledger {identity.latest_ledger}, protocol {identity.protocol}"
+        looking = context
+        if looking is None:
+            looking = stack.enter_context(AgentContext.read_only(configuration=session.configuration))
+        network = looking.network
+        if network.rpc_url is None:
+            if file.exists():
+                require_file(file)
+                require_writable(file, ChainError)
+            if not looking.has_chain:
+                require_embedded_chain()
+                if context is not None:
+                    _require_never_seen(session, context)
+                return f"none yet at {file}; it is made by the first `mycelium memory anchor`"
+        identity = looking.chain.identity()
+    place = f"in {file}" if network.rpc_url is None else f"served by {server_name(network.rpc_url)}"
+    message = f"{network.name} at ledger {identity.latest_ledger}, protocol {identity.protocol}, {place}"
     late = time.time() - identity.close_time
     if network.public and late > _LATE_SECONDS:
         raise Found(
@@ -98,8 +105,7 @@ def _require_never_seen(session: Session, context: AgentContext) -> None:
         raise Found(
             State.FAULT,
             f"the chain that this memory was anchored on is not at {chain_file(session)} any more",
-            "put it back, or check `[onchain] chain_file`; if it was wiped with your knowledge:"
-            " `mycelium memory anchor --trust-chain-anew`",
+            put_back(session),
         )
 
 
@@ -200,15 +206,7 @@ def anchor(context: AgentContext) -> str:
 
 def has_contract(context: AgentContext) -> bool:
     """Whether the contract is there; the local chain's own is made when it is first needed."""
-    from mycelium_sdk.chain import operations
-    from mycelium_sdk.chain.addresses import local_contract_id
-    from mycelium_sdk.chain.base import EntryStatus
-
-    address = context.anchor_address()
-    if context.network.name != "local" or address != local_contract_id(context.network.passphrase):
-        return True
-    (instance,) = context.chain.entries([operations.instance_key(address)])
-    return instance.status is not EntryStatus.ABSENT
+    return context.found_anchor_client() is not None
 
 
 def _again(ask: Callable[[], int]) -> int:

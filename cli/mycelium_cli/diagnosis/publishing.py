@@ -21,17 +21,13 @@ def publish(session: Session, context: AgentContext) -> str:
     """Whether `[memory] publish` names a place that may be, and can be, published to."""
     from mycelium_sdk.backends.local import LocalVectorBackend
     from mycelium_sdk.memory.own_files import refuse_own_files
-    from mycelium_sdk.memory.publishing import named_path, require_target
+    from mycelium_sdk.memory.publishing import configured_publish, named_path, require_target
 
-    configured = session.configuration.memory.publish
-    if configured is None:
+    target = configured_publish(session.configuration)
+    if target is None:
         folder = session.configuration.home.root / "blobs"
         _require(unusable_folder(folder) or (access_error(folder) if is_there(folder) else None))
         return f"to {folder}"
-    target = configured
-    if "://" not in configured:  # as anchoring reads it
-        slash = "/" if configured.endswith("/") else ""
-        target = f"{session.configuration.resolve(configured)}{slash}"
     try:
         with contextlib.closing(LocalVectorBackend(context.address, ":memory:")) as stand_in:
             # The memory's own file is not opened for this: that could change it.

@@ -85,6 +85,9 @@ def copied_home(session: Session, context: AgentContext) -> Iterator[Home]:
         keys = state_file(session).with_name("integrity")
         if is_there(keys):
             for key in keys.iterdir():
+                if not key.is_file():  # a pipe cannot be copied; whoever reads it says what it is
+                    (copy.integrity / key.name).symlink_to(key)
+                    continue
                 with contextlib.suppress(FileNotFoundError):  # it may be a file of a moment
                     shutil.copy(key, copy.integrity)
         _copy_sqlite(memory_file(session, context), copy.memory_file(context.address))
@@ -279,8 +282,11 @@ def what_is_known(session: Session, context: AgentContext) -> Known:
         )
 
 
-def state(session: Session, context: AgentContext) -> str:
-    """Whether an anchoring is in flight, and whether the chain ever contradicted what was known."""
+def state(session: Session, context: AgentContext, *, agrees: bool | None = None) -> str:
+    """Whether an anchoring is in flight, and whether the chain ever contradicted what was known.
+
+    `agrees`: whether the chain holds to all of it now; None where that is not known.
+    """
     if not is_there(state_file(session)):
         return "nothing is known about chains yet"
     known = what_is_known(session, context)
@@ -303,11 +309,11 @@ def state(session: Session, context: AgentContext) -> str:
         f"the chain contradicted what was seen before {times}, at last on {moment(newest.noticed_at)}"
         f" ({newest.verdict})"
     )
-    if last is not None and last.anchored_at > newest.noticed_at:
+    if agrees:
+        return f"{based}; {said}, and does not any more; the evidence is kept"
+    if agrees is None and last is not None and last.anchored_at > newest.noticed_at:
         return f"{based}; {said}"
-    raise Found(
-        State.WARNING,
-        said,
-        "see whether it still does: `mycelium memory verify`; ask a second server as well:"
-        " `[onchain] cross_check` in mycelium.toml",
-    )
+    fix = "see whether it still does: `mycelium memory verify`" if agrees is None else "see the verdict's fix"
+    if context.network.rpc_url is not None:
+        fix += "; ask a second server as well: `[onchain] cross_check` in mycelium.toml"
+    raise Found(State.WARNING, said, fix)

@@ -249,7 +249,7 @@ class AgentMemory(PortableMemory):
         """The same as `rehydrate`, giving what became of the context file as well, in place of a warning."""
         return self._commitment.rehydrate(fetch, on_conflict, version)
 
-    def trust_chain_anew(self) -> bool:
+    def trust_chain_anew(self, *, to_load: bool = False) -> bool:
         """Forget what was seen on this network and contract, and start from what the chain serves now.
 
         The explicit word after CHAIN_RESET, ROLLBACK or FORK; without such a contradiction nothing is
@@ -258,9 +258,12 @@ class AgentMemory(PortableMemory):
         counts as not anchored; on another chain, or a fork, the memory is based on nothing until it is loaded
         or merged (`sync`).
 
-        Raises Fork where the servers of a cross-check contradict each other: nothing is forgotten then.
+        `to_load`: the memory is to be loaded from there; without it, a local chain that is not there is made.
+
+        Raises Fork where the servers of a cross-check contradict each other, and NotAnchored where there is
+        nothing `to_load`: nothing is forgotten then.
         """
-        return self._commitment.trust_chain_anew()
+        return self._commitment.trust_chain_anew(to_load=to_load)
 
     # -- anchoring by policy
 

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from mycelium_sdk.facts import ChainKey
     from mycelium_sdk.memory.basis import Basis
     from mycelium_sdk.memory.context_store import ContextDraft
-    from mycelium_sdk.memory.trust import Sighting, TrustedChain
+    from mycelium_sdk.memory.sighting import Sighting
+    from mycelium_sdk.memory.trust import TrustedChain
     from mycelium_sdk.state import StateStore
 
 __all__ = ["AnchorWriter", "Anchorer", "Anchoring", "Export"]

@@ -184,9 +184,9 @@ class AsyncAgentMemory:
             self._memory.keep_alive, include_contract=include_contract, accept=accept
         )
 
-    async def trust_chain_anew(self) -> bool:
+    async def trust_chain_anew(self, *, to_load: bool = False) -> bool:
         """See `AgentMemory.trust_chain_anew`."""
-        return await asyncio.to_thread(self._memory.trust_chain_anew)
+        return await asyncio.to_thread(self._memory.trust_chain_anew, to_load=to_load)
 
     async def on_job_complete(
         self, uri: str | None = None, publish: Publish | AsyncPublish | None = None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mycelium_sdk.backends.base import BaseBackend
-    from mycelium_sdk.facts import LastAnchors
+    from mycelium_sdk.facts import LastAnchors, Mark
     from mycelium_sdk.state import StateStore
 
 __all__ = ["Basis"]
@@ -160,13 +160,14 @@ class Basis:
                         self._last.record_last(key, last)
             raise
 
-    def forget(self, key: ChainKey) -> None:
+    def start_anew(self, key: ChainKey, mark: Mark | None, last: LastAnchor | None) -> None:
         """Forget what was seen and recorded on every chain of this network and contract, but for what is in
-        flight on the chain of `key`."""
-        place = key.network, key.contract, key.owner
+        flight on the chain of `key`, and begin again there with `mark` and `last`."""
         if self._shared is not None:
-            self._shared.forget_last(*place)
-        self._state.forget_chain(*place, present=key.chain_id)
+            self._shared.forget_last(key.network, key.contract, key.owner)
+            if last is not None:
+                self._shared.record_last(key, last)
+        self._state.start_anew(key, mark, last if self._shared is None else None)
 
     def _is_settled(self, key: ChainKey, last: LastAnchor) -> bool:
         if not self._backend.keeps_links:

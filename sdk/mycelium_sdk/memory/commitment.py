@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import io
 import time
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,27 +27,26 @@ from mycelium_sdk.memory.context_store import ContextDraft, Rehydration, load_wi
 from mycelium_sdk.memory.own_files import refuse_own_files
 from mycelium_sdk.memory.policy import AnchoringPolicy
 from mycelium_sdk.memory.portability import Portability
-from mycelium_sdk.memory.publishing import require_target
+from mycelium_sdk.memory.publishing import configured_publish, require_target
 from mycelium_sdk.memory.rehydration import (
     anchored_blob,
     checked_conflict,
     checked_version,
     held,
     merged_blob,
-    refuse_unanchored,
+    refuse_losing,
     require_anchor,
 )
-from mycelium_sdk.memory.standing import Standing
 from mycelium_sdk.memory.starting_anew import trust_chain_anew
 from mycelium_sdk.memory.trust import TrustedChain
 from mycelium_sdk.memory.verification import (
-    TamperedWarning,
     Verification,
     advice_on,
     judge,
     not_vouched,
     unproved,
     vouched,
+    warn_of_overwriting,
 )
 from mycelium_sdk.steps import Step, reached
 from mycelium_sdk.threads import ThreadLock
@@ -61,8 +59,8 @@ if TYPE_CHECKING:
     from mycelium_sdk.context import AgentContext
     from mycelium_sdk.memory.basis import Basis
     from mycelium_sdk.memory.publishing import Publish
+    from mycelium_sdk.memory.sighting import Sighting
     from mycelium_sdk.memory.sources import Fetch
-    from mycelium_sdk.memory.trust import Sighting
     from mycelium_sdk.state import StateStore
 
 __all__ = ["Commitment"]
@@ -95,7 +93,12 @@ class Commitment:
         self._policy = AnchoringPolicy() if policy is None else policy
         self._desk = AnchorDesk(ctx, anchor_address)
         self._trusted = TrustedChain(
-            self._desk, state, ctx.address, ctx.network.passphrase, self._desk.witnesses
+            self._desk,
+            state,
+            ctx.address,
+            ctx.network.passphrase,
+            self._desk.witnesses,
+            based_on=lambda: basis.newest(ctx.network.passphrase, self._desk.contract_id),
         )
         self._fetching = FetchPolicy.for_own().configured(ctx.configuration.fetch)
         self.portability = Portability(
@@ -132,7 +135,7 @@ class Commitment:
     ) -> Anchoring | None:
         """See `AgentMemory.anchor`. None if `wanted`, asked when nobody else is anchoring, says no."""
         if publish is None and uri is None:
-            publish = self._configured_publish()
+            publish = configured_publish(self._ctx.configuration)
         check_anchor_arguments(uri, publish, acl)
         refuse_own_files(publish, self._ctx, self._backend)
         require_target(publish)
@@ -181,11 +184,15 @@ class Commitment:
             return self._unreadable(error)
         try:
             seen = self._trusted.look()
+            unrecorded = self._anchorer.settler.unrecorded(seen)
+            last = unrecorded or self.last_of(seen, root, records, counter)
+            integrity = self.vouched_rows(seen, root, report)
+            warnings = integrity.findings
+            if last is not None and not self._trusted.past.comes_after(seen, last.version, last.root):
+                warnings = (*warnings, unproved(last.version, seen.version))
         except (ChainReset, Rollback, Fork) as error:
             return Verification(error.verdict or Verdict.DIVERGED, root, records, None, (error.message,))
         status = self._desk.entry_state(self._ctx.address).status if seen.anchor else EntryStatus.ABSENT
-        unrecorded = self._anchorer.settler.unrecorded(seen)
-        last = unrecorded or self._basis.last(seen.key)
         verdict = judge(
             local_root=root,
             standing=self._basis.standing(seen.key, last, root=root, change_counter=counter),
@@ -193,19 +200,14 @@ class Commitment:
             last=last,
             archived=status is EntryStatus.ARCHIVED,
         )
-        integrity = self.vouched_rows(seen, root, report)
-        if seen.anchor is not None:
-            verdict = vouched(verdict, integrity)
+        verdict = vouched(verdict, integrity)
         settled = None
         if unrecorded is not None or verdict is Verdict.IN_SYNC:
             in_sync_at = counter if verdict is Verdict.IN_SYNC else None
             settled = self._record_seen(seen, in_sync_at, progress)
-        warnings = integrity.findings
         if status is EntryStatus.EXPIRING:
             soon = "the anchor's time to live ends soon; `mycelium memory keep-alive` extends it"
             warnings = (*warnings, soon)
-        if last is not None and last.version < seen.proved_from:
-            warnings = (*warnings, unproved(last.version, seen.proved_from))
         advice = advice_on(verdict, seen.version, last, root=root, records=records, integrity=integrity)
         return Verification(verdict, root, records, seen.anchor, warnings, advice, settled)
 
@@ -241,9 +243,16 @@ class Commitment:
             anchor, warnings = None, (*warnings, contradiction.message)
         return Verification(Verdict.TAMPERED, bytes(32), self._backend.count(), anchor, warnings)
 
+    def last_of(self, seen: Sighting, root: bytes, records: int, counter: int) -> LastAnchor | None:
+        """The anchor that the memory is based on; where that is not known any more, the one that it is."""
+        last = self._basis.last(seen.key)
+        if last is None and records:
+            last = self._trusted.past.as_base(seen, root, change_counter=counter)
+        return last
+
     def vouched_rows(self, seen: Sighting, root: bytes, report: IntegrityReport) -> IntegrityReport:
         """Whether the rows are the store's own; without its key, what was anchored is vouched for anew."""
-        if report.state is Integrity.UNKNOWN and self._trusted.was_anchored(seen, root):
+        if report.state is Integrity.UNKNOWN and self._trusted.past.with_root(seen, root):
             self._backend.adopt(root)
             return self._backend.check()
         return report
@@ -257,7 +266,6 @@ class Commitment:
             seen = self._trusted.look()
             anchor = require_anchor(seen)
             self._anchorer.settler.recognise(seen)
-            last = self._basis.last(seen.key)
             try:
                 root, records, counter, report = self.export_root()
             except Tampered as error:
@@ -272,8 +280,9 @@ class Commitment:
             if conflict != "replace" and not integrity:
                 raise not_vouched(integrity, "nothing was loaded", anchored=True)
             if conflict == "refuse":
+                last = self.last_of(seen, root, records, counter)
                 standing = self._basis.standing(seen.key, last, root=root, change_counter=counter)
-                self.refuse_losing(seen, root, records, standing)
+                refuse_losing(self._state, seen, root, records, standing)
             blob = anchored_blob(
                 seen, fetch, state=self._state, blobs=self._ctx.home.blobs, policy=self._fetching
             )
@@ -291,10 +300,13 @@ class Commitment:
             self.adopt(seen, loaded.change_counter - own_writes)
             return Rehydration(anchor.version, loaded.records, context, note)
 
-    def trust_chain_anew(self) -> bool:
+    def trust_chain_anew(self, *, to_load: bool) -> bool:
         """See `AgentMemory.trust_chain_anew`."""
+        ready = self._desk.make_ready
         with self.alone():
-            return trust_chain_anew(self._trusted, self._state, self._basis, export_root=self.export_root)
+            return trust_chain_anew(
+                self._trusted, self._state, self._basis, self.export_root, ready, to_load=to_load
+            )
 
     def heartbeat_due(self) -> bool:
         """Whether the policy wants a dirty memory anchored now.
@@ -318,16 +330,16 @@ class Commitment:
     def _export(self, *, vouched: bool) -> Export:
         """The memory as it is now. Raises Tampered, if it has to be `vouched` for, and is not."""
         exported, report = self._export_as_it_is()
-        if report.state is Integrity.BROKEN and not vouched:
-            warnings.warn(
-                "the memory was changed behind its back, and the change is anchored, as overwrite says",
-                TamperedWarning,
-                stacklevel=2,
-            )
+        if not report and not vouched:
+            warn_of_overwriting(report)
+            if report.state is Integrity.UNKNOWN:
+                exported.close()
+                self._backend.adopt(exported.root)
+                return self._export(vouched=True)
         if report or not vouched:
             return exported
         exported.close()
-        anchored = False
+        anchored = self._basis.newest(self._ctx.network.passphrase, self._desk.contract_id) is not None
         if report.state is Integrity.UNKNOWN:
             seen = self._trusted.look()
             if self.vouched_rows(seen, exported.root, report):
@@ -354,26 +366,6 @@ class Commitment:
         with self._backend.export_checked() as (chunks, view, integrity):
             root = canonical.root(chunks)
             return root, view.stats.records, view.stats.change_counter, integrity()
-
-    def refuse_losing(self, seen: Sighting, root: bytes, records: int, standing: Standing) -> None:
-        """Raise if loading would lose something that somebody remembered, forgot or changed here."""
-        if standing is Standing.CLEAN or (not records and standing is not Standing.WRITTEN):
-            return
-        if standing is Standing.CHANGED:
-            raise Tampered(
-                "the memory was changed behind its back since it was anchored; nothing was loaded",
-                hint="--on-conflict replace (on_conflict='replace') drops the change, merge keeps it",
-            )
-        if standing is Standing.WRITTEN or self._state.known_anchor(seen.key, root) is None:
-            refuse_unanchored(records)
-
-    def _configured_publish(self) -> str | None:
-        """`[memory] publish`: a path of it is relative to the configuration's folder."""
-        publish = self._ctx.configuration.memory.publish
-        if publish is None or "://" in publish:
-            return publish
-        slash = "/" if publish.endswith("/") else ""
-        return f"{self._ctx.configuration.resolve(publish)}{slash}"
 
     def adopt(self, seen: Sighting, change_counter: int) -> None:
         """Record that the memory is based on the anchor that was seen and verified."""

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from mycelium_sdk.chain.history import HistorySource, NamedSource
     from mycelium_sdk.fetching.policy import FetchPolicy
+    from mycelium_sdk.memory.sighting import Sighting
     from mycelium_sdk.memory.sources import Fetch
-    from mycelium_sdk.memory.trust import Sighting
     from mycelium_sdk.records import Record
     from mycelium_sdk.state import StateStore
 

@@ -30,6 +30,7 @@ from mycelium_sdk.memory.rehydration import (
     checked_conflict,
     checked_version,
     held,
+    refuse_losing,
     require_anchor,
 )
 from mycelium_sdk.memory.shared_base import BaseDraft, BaseStore, SharedBase, noted
@@ -54,8 +55,9 @@ if TYPE_CHECKING:
     from mycelium_sdk.memory.anchoring import Anchoring
     from mycelium_sdk.memory.basis import Basis
     from mycelium_sdk.memory.publishing import Publish
+    from mycelium_sdk.memory.sighting import Sighting
     from mycelium_sdk.memory.sources import Fetch
-    from mycelium_sdk.memory.trust import Sighting, TrustedChain
+    from mycelium_sdk.memory.trust import TrustedChain
     from mycelium_sdk.state import StateStore
     from mycelium_sdk.stored import StoredRecord
 
@@ -102,16 +104,16 @@ class Procedures(Protocol):
         """Root, number of records, change counter, and whether the rows are the store's own."""
         ...
 
+    def last_of(self, seen: Sighting, root: bytes, records: int, counter: int) -> LastAnchor | None:
+        """The anchor that the memory is based on; where that is not known any more, the one that it is."""
+        ...
+
     def vouched_rows(self, seen: Sighting, root: bytes, report: IntegrityReport) -> IntegrityReport:
         """The same report; without the store's key, what is anchored is vouched for anew."""
         ...
 
     def adopt(self, seen: Sighting, change_counter: int) -> None:
         """Record that the memory is based on the anchor that was seen."""
-        ...
-
-    def refuse_losing(self, seen: Sighting, root: bytes, records: int, standing: Standing) -> None:
-        """Raise if loading would lose something that is only here."""
         ...
 
 
@@ -155,7 +157,7 @@ class Portability:
         require_anchor(seen)
         found = self._past.history(seen, self._desk.entry_state(self._ctx.address).last_modified)
         if found.verified:
-            self._trusted.learn(seen, found)
+            self._trusted.past.learn(seen, found)
         return found
 
     def difference(self, first: int, second: int | None, fetch: Fetch | None) -> Difference:
@@ -235,9 +237,9 @@ class Portability:
             integrity = self._procedures.vouched_rows(seen, root, report)
             if not integrity:
                 raise not_vouched(integrity, "nothing was loaded", anchored=True)
-            last = self._basis.last(seen.key)
+            last = self._procedures.last_of(seen, root, records, counter)
             standing = self._basis.standing(seen.key, last, root=root, change_counter=counter)
-            self._procedures.refuse_losing(seen, root, records, standing)
+            refuse_losing(self._state, seen, root, records, standing)
         return counter
 
     # -- several machines
@@ -269,14 +271,14 @@ class Portability:
         if anchor is None:
             return False, None
         self._procedures.recognise(seen)
-        last = self._basis.last(seen.key)
-        root, _, counter, report = self._procedures.export_root()
+        root, records, counter, report = self._procedures.export_root()
         integrity = self._procedures.vouched_rows(seen, root, report)
         if not integrity:
             raise not_vouched(integrity, "nothing was loaded", anchored=True)
         if root == anchor.root:
             self._procedures.adopt(seen, counter)
             return False, None
+        last = self._procedures.last_of(seen, root, records, counter)
         standing = self._basis.standing(seen.key, last, root=root, change_counter=counter)
         if standing is Standing.CHANGED:
             raise Tampered("the memory was changed behind its back since it was anchored; nothing was loaded")
@@ -289,7 +291,7 @@ class Portability:
             # Only what the anchor comes after can have been forgotten in it.
             base = (
                 self._base(seen.key, last)
-                if self._trusted.comes_after(seen, last.version, last.root)
+                if self._trusted.past.comes_after(seen, last.version, last.root)
                 else None
             )
         blob = anchored_blob(seen, fetch, state=self._state, blobs=self._ctx.home.blobs, policy=self._policy)
@@ -368,6 +370,8 @@ class Portability:
 
     def keep_alive(self, accept: Callable[[Offer], bool], *, include_contract: bool) -> list[Kept]:
         """See `AgentMemory.keep_alive`."""
+        if not self._ctx.has_chain:
+            self._trusted.look()  # which says what is missing
         kept, _ = self._desk.keeper().keep(
             self._ctx.address, self._ctx.keypair, include_contract=include_contract, accept=accept
         )

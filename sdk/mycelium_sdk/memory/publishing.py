@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mycelium_sdk.blobs.file_uri import is_file_uri, path_from_file_uri
-from mycelium_sdk.blobs.files import FileBlobStore, context_path, read_blob_file, synchronise
+from mycelium_sdk.blobs.files import FileBlobStore, context_path, open_blob_file, read_blob_file, synchronise
 from mycelium_sdk.blobs.uris import check_anchor_uri
 from mycelium_sdk.errors import BlobError, InputError, LimitExceeded, MyceliumError, PublishFailed
 from mycelium_sdk.files import file_errors, replace_private
 from mycelium_sdk.memory.awaitables import is_asynchronous
 
 if TYPE_CHECKING:
+    from mycelium_sdk.config import Configuration
     from mycelium_sdk.memory.context_file import Sign
     from mycelium_sdk.memory.context_store import ContextDraft
 
@@ -29,6 +30,7 @@ __all__ = [
     "Publish",
     "PublishingWarning",
     "blob_folder",
+    "configured_publish",
     "latest_copies",
     "named_path",
     "publish_blob",
@@ -147,24 +149,40 @@ def named_path(publish: Publish | None) -> Path | None:
     return _expanded(text)
 
 
-def require_target(publish: Publish | None) -> None:
-    """Refuse a folder that is not there, or a file in one, before anything is made for it or sent.
+def configured_publish(configuration: Configuration) -> str | None:
+    """`[memory] publish`: a path of it is relative to the configuration's folder."""
+    publish = configuration.memory.publish
+    if publish is None or "://" in publish:
+        return publish
+    slash = "/" if publish.endswith("/") else ""
+    return f"{configuration.resolve(publish)}{slash}"
 
-    Raises InputError if `publish` is of no known form, PublishFailed if there is no such folder.
+
+def require_target(publish: Publish | None) -> None:
+    """Refuse a folder that is not there, a file in one, or what is neither file nor folder (a pipe, a
+    device), before anything is made for it or sent.
+
+    Raises InputError if `publish` is of no known form, PublishFailed if nothing can be published there.
     """
     path = named_path(publish)
     if path is None:
         return
     with file_errors(path, "publish to", PublishFailed):
         if _path_text(publish).endswith(("/", os.sep)):
-            if not path.is_dir():
-                raise _no_folder(path)
-        elif not path.absolute().parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            _require_folder(path)
+            return
+        if not stat.S_ISDIR(path.absolute().parent.stat().st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        mode = path.stat().st_mode if path.exists() else stat.S_IFREG
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise PublishFailed(f"{path} is not a regular file", hint="name a file or a folder to publish to")
 
 
-def _no_folder(path: Path) -> PublishFailed:
-    return PublishFailed(f"the folder {path} does not exist", hint="make it, or publish elsewhere")
+def _require_folder(path: Path) -> None:
+    if not path.is_dir():
+        if path.exists():
+            raise PublishFailed(f"{path} is not a folder", hint="leave out the slash, or publish elsewhere")
+        raise PublishFailed(f"the folder {path} does not exist", hint="make it, or publish elsewhere")
 
 
 def _path_text(publish: object) -> str:
@@ -186,8 +204,8 @@ def _publish_path(blob: bytes, root: bytes, path: Path, *, as_folder: bool) -> P
     with file_errors(path, "publish to", PublishFailed):
         is_folder = stat.S_ISDIR(path.stat().st_mode) if path.exists() else False
     if as_folder or is_folder:
-        if not is_folder:
-            raise _no_folder(path)
+        with file_errors(path, "publish to", PublishFailed):
+            _require_folder(path)
         store = FileBlobStore(path.absolute())
         return Publication(store.put(blob, root), store.path(root))
     _require_own_blob(path, blob)
@@ -203,9 +221,9 @@ def _require_own_blob(path: Path, blob: bytes) -> None:
         return
     beginning = blob[: blob.index(b"[") + 1]
     try:
-        with path.open("rb") as file:
-            same = path.is_file() and not path.is_symlink() and file.read(len(beginning)) == beginning
-    except OSError:
+        with open_blob_file(path) as file:  # waits for nobody, should a pipe be there
+            same = file.read(len(beginning)) == beginning
+    except (BlobError, OSError):
         same = False
     if not same:
         raise PublishFailed(

@@ -21,6 +21,7 @@ from mycelium_sdk.errors import (
 )
 from mycelium_sdk.memory.publishing import blob_folder
 from mycelium_sdk.memory.sources import got_blob
+from mycelium_sdk.memory.standing import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
     from mycelium_sdk.chain.anchors import Anchor
     from mycelium_sdk.fetching.policy import FetchPolicy
+    from mycelium_sdk.memory.sighting import Sighting
     from mycelium_sdk.memory.sources import Fetch
-    from mycelium_sdk.memory.trust import Sighting
     from mycelium_sdk.records import Record
     from mycelium_sdk.state import StateStore
     from mycelium_sdk.stored import StoredRecord
@@ -41,6 +42,7 @@ __all__ = [
     "checked_version",
     "fetched_blob",
     "merged_blob",
+    "refuse_losing",
     "require_anchor",
 ]
 
@@ -156,7 +158,20 @@ def held(blob: bytes) -> int:
     return blob.count(b'{"content":')
 
 
-def refuse_unanchored(count: int) -> None:
+def refuse_losing(state: StateStore, seen: Sighting, root: bytes, records: int, standing: Standing) -> None:
+    """Raise if loading would lose something that somebody remembered, forgot or changed here."""
+    if standing is Standing.CLEAN or (not records and standing is not Standing.WRITTEN):
+        return
+    if standing is Standing.CHANGED:
+        raise Tampered(
+            "the memory was changed behind its back since it was anchored; nothing was loaded",
+            hint="--on-conflict replace (on_conflict='replace') drops the change, merge keeps it",
+        )
+    if standing is Standing.WRITTEN or state.known_anchor(seen.key, root) is None:
+        _refuse_unanchored(records)
+
+
+def _refuse_unanchored(count: int) -> None:
     """Raise UnanchoredWrites: loading would lose local writes."""
     raise UnanchoredWrites(
         f"this memory ({count} {'record' if count == 1 else 'records'}) has writes that are not anchored;"

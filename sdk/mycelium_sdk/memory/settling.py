@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from mycelium_sdk.chain.base import Receipt
     from mycelium_sdk.facts import Intent, LastAnchor
     from mycelium_sdk.memory.basis import Basis
-    from mycelium_sdk.memory.trust import Sighting, TrustedChain
+    from mycelium_sdk.memory.sighting import Sighting
+    from mycelium_sdk.memory.trust import TrustedChain
     from mycelium_sdk.state import StateStore
 
 __all__ = ["Resumer", "Settled", "Settler"]
@@ -95,7 +96,9 @@ class Settler:
     def _fulfil_overtaken(self, seen: Sighting, intent: Intent, receipt: Receipt) -> int | None:
         """Record what took effect, as its transaction tells, before others came; the version, if it tells."""
         made = intent.expected_version + 1
-        if receipt.value is None or receipt.value.u64 is None or receipt.value.u64.uint64 != made:
+        told = None if receipt.value is None or receipt.value.u64 is None else receipt.value.u64.uint64
+        older = seen.anchor is not None and seen.anchor.previous is None  # which does not compare
+        if told != made and (told is not None or older):
             return None
         self._basis.fulfil(seen.key, intent, made, anchored_at=receipt.close_time)
         return made
@@ -124,7 +127,7 @@ class Settler:
         if intent is None or seen.version <= intent.expected_version:
             return None
         version = intent.expected_version + 1
-        anchor = self._trusted.proved(seen, version)
+        anchor = self._trusted.past.proved(seen, version)
         if anchor is None:
             return None
         made = anchor.root == intent.root

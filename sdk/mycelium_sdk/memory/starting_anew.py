@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mycelium_sdk.errors import ChainReset, Fork, Rollback, Tampered
-from mycelium_sdk.facts import LastAnchor
+from mycelium_sdk.errors import ChainReset, Fork, NotAnchored, Rollback, Tampered
 from mycelium_sdk.memory.standing import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mycelium_sdk.backends.integrity import IntegrityReport
+    from mycelium_sdk.facts import LastAnchor
     from mycelium_sdk.memory.basis import Basis
-    from mycelium_sdk.memory.trust import Sighting, TrustedChain
+    from mycelium_sdk.memory.sighting import Sighting
+    from mycelium_sdk.memory.trust import TrustedChain
     from mycelium_sdk.state import StateStore
 
     ExportRoot = Callable[[], tuple[bytes, int, int, IntegrityReport]]
@@ -23,7 +25,13 @@ __all__ = ["trust_chain_anew"]
 
 
 def trust_chain_anew(
-    trusted: TrustedChain, state: StateStore, basis: Basis, *, export_root: ExportRoot
+    trusted: TrustedChain,
+    state: StateStore,
+    basis: Basis,
+    export_root: ExportRoot,
+    make_ready: Callable[[], bool],
+    *,
+    to_load: bool,
 ) -> bool:
     """Forget what was seen of the chain, and trust what it shows now; False, and nothing is forgotten, where
     both agree. The caller holds the home folder's anchoring lock.
@@ -31,17 +39,22 @@ def trust_chain_anew(
     A chain that was set back to an anchor in this memory's own past is what the memory is based on then, so
     that what came after that is anchored again. On any other chain the memory is based on nothing.
 
-    Raises Fork where servers contradict each other, which is no reason to forget what was seen.
+    `to_load`: the memory is going to be loaded from there. Else a local chain that is not there is made.
+
+    Raises Fork where servers contradict each other, which is no reason to forget what was seen; NotAnchored
+    where there is nothing `to_load`. Nothing is forgotten then.
     """
     try:
-        trusted.look(cross_check=False)
+        trusted.past.review(trusted.look(cross_check=False))
     except (ChainReset, Rollback, Fork):
         seen = trusted.look_afresh()
-        base = _own_past(seen, state, basis, export_root)
-        basis.forget(seen.key)
-        trusted.look()
-        if base is not None:
-            basis.adopt(seen.key, base)
+        if seen.anchor is None and to_load:
+            raise NotAnchored(
+                "this chain holds no anchor, so that there is nothing to load; nothing was forgotten"
+            ) from None
+        if seen.anchor is None and make_ready():  # before anything is forgotten: its place may be mistyped
+            seen = trusted.look_afresh()
+        basis.start_anew(seen.key, seen.mark, _own_past(seen, state, basis, export_root))
         return True
     trusted.look()
     return False
@@ -64,4 +77,11 @@ def _own_past(seen: Sighting, state: StateStore, basis: Basis, export_root: Expo
     # What the memory has beyond that anchor counts as written on top of it.
     own_writes = 0 if root == anchor.root else max(1, basis.writes_since(seen.key, last))
     anchored_at = time.time() if anchor.timestamp is None else float(anchor.timestamp)
-    return LastAnchor(anchor.version, anchor.root, anchor.uri_text, counter - own_writes, anchored_at)
+    return replace(
+        last,  # with the link that the store has
+        version=anchor.version,
+        root=anchor.root,
+        uri=anchor.uri_text,
+        change_counter=counter - own_writes,
+        anchored_at=anchored_at,
+    )

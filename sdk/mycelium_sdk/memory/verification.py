@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +25,7 @@ __all__ = [
     "not_vouched",
     "unproved",
     "vouched",
+    "warn_of_overwriting",
 ]
 
 ANCHORED_ELSEWHERE = (
@@ -33,6 +35,12 @@ ANCHORED_ELSEWHERE = (
 NEVER_ANCHORED = (
     "Look through what is here: `mycelium memory export -`. If it is what was written, anchor it as it is:"
     " `mycelium memory anchor --overwrite`."
+)
+
+
+RESCUE = (
+    "Keep what is genuine: `mycelium memory export rescued.jsonl --genuine`. Then close what uses the"
+    " memory's file, move it away (`mycelium memory status --local` names it), and import that file."
 )
 
 
@@ -150,6 +158,8 @@ def advice_on(
     """What to say where more is known than the verdict says; `version` is the chain's."""
     if verdict is Verdict.ROLLBACK:
         return Advice(None, OLDER_THAN_ITS_ANCHOR)
+    if verdict is Verdict.TAMPERED and not version:
+        return Advice(None, RESCUE)
     if verdict not in (Verdict.DIVERGED, Verdict.NOT_ANCHORED):
         return None
     if integrity.state is Integrity.UNKNOWN and records:
@@ -173,13 +183,22 @@ def advice_on(
     return None
 
 
-def unproved(version: int, proved_from: int) -> str:
+def unproved(version: int, latest: int) -> str:
     """What is said of an anchor whose past nobody serves, to a memory that is based on `version`."""
     return (
         f"no server has the history from version {version}, which this memory is based on, to version"
-        f" {proved_from}: that the one comes after the other is not proved, so `mycelium memory sync` merges"
+        f" {latest}: that the one comes after the other is not proved, so `mycelium memory sync` merges"
         " without removing what is only here"
     )
+
+
+def warn_of_overwriting(report: IntegrityReport) -> None:
+    """Warn that rows are anchored which were changed, or which nothing vouched for."""
+    if report.state is Integrity.UNKNOWN:
+        said = "nothing on this machine vouched for the memory; it counts as genuine from now on, as it is"
+    else:
+        said = "the memory was changed behind its back, and the change is anchored, as overwrite says"
+    warnings.warn(said, TamperedWarning, stacklevel=2)
 
 
 def not_vouched(report: IntegrityReport, outcome: str, *, anchored: bool) -> Tampered:
@@ -191,4 +210,5 @@ def not_vouched(report: IntegrityReport, outcome: str, *, anchored: bool) -> Tam
             f" {outcome}",
             hint=ANCHORED_ELSEWHERE if anchored else NEVER_ANCHORED,
         )
-    return Tampered(f"the memory was changed behind its back; {outcome}")
+    hint = None if anchored else RESCUE
+    return Tampered(f"the memory was changed behind its back; {outcome}", hint=hint)
