@@ -44,8 +44,7 @@ class AnchorDesk:
         from mycelium_sdk.chain.base import ChainIdentity
 
         if not self._ctx.has_chain:
-            self._client = None  # its file may have been removed while it was open
-            self._ctx.let_go_of_chain()
+            self._ctx.let_go_of_chain()  # its file may have been removed while it was open
             return ChainIdentity(self._ctx.network.passphrase, None, 0, 0, 0)
         return self._ctx.chain.identity()
 
@@ -118,7 +117,9 @@ class AnchorDesk:
         return AnchorKeeper(client)
 
     def _found(self) -> MemoryAnchorClient | None:
-        if self._client is None:
+        if not self._ctx.has_chain:
+            self._client = None
+        elif self._client is None or self._client.chain is not self._ctx.chain:
             self._client = self._ctx.found_anchor_client(self._address)
         return self._client
 
@@ -126,6 +127,6 @@ class AnchorDesk:
         # Under no lock: on `local` this may deploy the contract and tell the user's `notify`, which may ask
         # the memory something. That several threads do it at once does no harm.
         client = self._client
-        if client is None:
+        if client is None or client.chain is not self._ctx.chain:
             client = self._client = self._ctx.anchor_client(self._address)
         return client

@@ -110,6 +110,7 @@ class PrivateDatabase:
         if identity(self._file.path) is None:
             self._losses.told()
             raise missing(self._file.path)
+        self._file.refuse_its_log()
         found = WatchedFile(self._file.path, make=False)
         self._connection = self._opened(found)
         self._file = found

@@ -294,9 +294,9 @@ class StateStore:
             ).fetchall()
         return tuple(Conflict(*row) for row in rows)
 
-    def start_anew(self, key: ChainKey, mark: Mark | None, last: LastAnchor | None) -> None:
+    def start_anew(self, key: ChainKey, mark: Mark | None, uri: str | None, last: LastAnchor | None) -> None:
         """Drop the marks of every chain of this network, contract and owner, on a person's explicit word, and
-        begin again with `mark` and `last`, on the chain of `key`, in the same transaction.
+        begin again with `mark`, whose anchor has that URI, and `last`, on the chain of `key`, at once.
 
         What the memory was based on is dropped with them, and what is in flight on other chains than that
         one, where it may still take effect. The roots that were verified stay, as those of a chain that is no
@@ -318,6 +318,10 @@ class StateStore:
             )
             if mark is not None:
                 self._put_mark(connection, key, mark)
+                connection.execute(
+                    "INSERT INTO known_anchors VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (*key.values, mark.version, mark.root, uri),
+                )
             if last is not None:
                 self._record_last(connection, key, last)
                 self._settle(connection, key, last)

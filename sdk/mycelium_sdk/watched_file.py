@@ -74,6 +74,7 @@ class WatchedFile:
         self.path = path.absolute()
         self._make = make
         self._identity: tuple[int, int] | None = None
+        self._process = os.getpid()
         self._beside: dict[str, tuple[int, int] | None] = {}
         self.lost = False
         """Whether it was let go of, since it is not at the path."""
@@ -99,6 +100,8 @@ class WatchedFile:
             # A file system that lies over another one may give a file its own inode when it is opened.
             if after is not None and before in (None, after) and self._identity in (None, after):
                 self._identity = after
+                if self._process != os.getpid():  # the parent's may be gone, and others made
+                    self._process, self._beside = os.getpid(), {}
                 return connection
             connection.close()
         raise _replaced(self.path)
@@ -119,29 +122,28 @@ class WatchedFile:
     def let_go(self, connection: sqlite3.Connection | None) -> None:
         """Close the last connection to the file, which is lost.
 
-        What its log holds goes into it first, so that a file which was moved away without its log is whole;
-        and the log does not stay, since SQLite would read it into the file that has the place now. Nothing is
-        done to a log that is another file's by now.
+        What its log holds goes into it first, so that a file which was moved away without its log is whole.
+        Not where another file has its place: others may use that log with it by now.
         """
         self.lost = True  # another file may get its number
-        with contextlib.suppress(sqlite3.Error, BackendError, OSError):
-            replaced, own = identity(self.path) is not None, self._is_own("-wal")
-            if connection is not None and (own or not replaced):
+        if connection is None:
+            return
+        with contextlib.suppress(sqlite3.Error, BackendError):
+            if identity(self.path) is None:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            if replaced and own:
-                self._put_aside(self._next("-wal"))
-        if connection is not None:
-            connection.close()  # SQLite removes no log of a file that has moved
+        connection.close()  # SQLite removes no log of a file that has moved
 
-    def _put_aside(self, log: Path) -> None:
-        """Leave nothing that SQLite would take for the new file's. A log that could not be emptied holds what
-        was written last: it gets a name of its own."""
-        if log.stat().st_size:
-            log.rename(log.with_name(f"{log.name}.of-replaced-file-{os.urandom(4).hex()}"))
-        else:
-            log.unlink()
-        if self._is_own("-shm"):
-            self._next("-shm").unlink()
+    def refuse_its_log(self) -> None:
+        """Raise `BackendError` while the log of this file, which is lost, lies beside the one that has its
+        place: SQLite would read what it holds into that one."""
+        log = self._next("-wal")
+        with contextlib.suppress(FileNotFoundError):
+            back = identity(self.path) == self._identity
+            if not back and self._is_own("-wal") and log.stat().st_size:
+                raise BackendError(
+                    f"{log} belongs to the file that was at {self.path} before; nothing was done",
+                    hint="close what uses the memory, move the log away, and open the memory again",
+                )
 
     def _is_own(self, suffix: str) -> bool:
         known = self._beside.get(suffix)

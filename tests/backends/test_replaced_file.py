@@ -332,10 +332,31 @@ def test_the_log_of_the_file_that_was_there_is_not_read_into_a_backup(
                 other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert path.with_name("memory.db-wal").stat().st_size > 0
     backup.replace(path)
-    with pytest.raises(BackendError, match=REPLACED):
+    for _ in range(2):
+        with pytest.raises(BackendError, match="belongs to the file that was at") as caught:
+            store.count()
+    assert "move the log away" in str(caught.value.hint)
+    store.close()
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).rename(path.with_name(f"old{suffix}"))
+    with LocalVectorBackend(owner, path) as restored:
+        assert restored.count() == 20
+        assert restored.check()
+
+
+def test_a_log_that_others_use_by_now_is_left_alone(
+    owner: str, path: Path, store: LocalVectorBackend
+) -> None:
+    """Another process has opened the file that took the place, beside the log that was there."""
+    store.remember("before")
+    copy = path.with_name("copy.db")
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+        source.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        source.backup(target)
+    copy.chmod(0o600)
+    copy.replace(path)
+    _in_another_process(owner, path, "store.remember_many(f'new {n}' for n in range(5))")
+    with pytest.raises(BackendError):
         store.count()
-    assert store.count() == 20
-    assert store.check()
-    store.remember("new")
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    store.close()
+    assert len(_texts(owner, path)) == 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from mycelium_sdk.chain.base import ChainIdentity, EntryState, EntryStatus
 from mycelium_sdk.chain.history import NamedSource, PastAnchor
 from mycelium_sdk.errors import ChainUnavailable, Fork, NotAnchored, Rollback
 from mycelium_sdk.facts import ChainKey, Intent, LastAnchor
+from mycelium_sdk.memory import AgentMemory
 from mycelium_sdk.memory.trust import TrustedChain
 from mycelium_sdk.state import StateStore
 from mycelium_sdk.verdicts import Verdict
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from mycelium_sdk.memory import AgentMemory
     from tests.memory.conftest import World
 
 NETWORK, CONTRACT, OWNER = (
@@ -225,7 +226,9 @@ def test_nothing_is_said_of_a_history_that_is_served(world: World, based: AgentM
     key = based._commitment.look().key
     mark = based._state.mark(key)
     assert mark is not None
-    based._state.start_anew(key, dataclasses.replace(mark, entry=None, proved_from=None), based.last_anchor)
+    based._state.start_anew(
+        key, dataclasses.replace(mark, entry=None, proved_from=None), None, based.last_anchor
+    )
     answer = based.verify()
     assert (answer.verdict, answer.warnings) == (Verdict.DIVERGED, ())
 
@@ -287,6 +290,8 @@ def test_a_running_program_goes_on_with_a_chain_that_is_made_anew(world: World, 
 def test_a_memory_that_is_exactly_an_earlier_version_is_based_on_it(world: World, based: AgentMemory) -> None:
     """All that this machine knew of the chain is lost, and another one has forgotten something since."""
     based.remember("forgotten by the other")
+    with closing(Chain.open(world.chain_file)) as chain:
+        chain.set_time(int(time.time()) + 60)  # an anchor is later than what it holds
     based.anchor()
     other = world.machine("other")
     other.rehydrate()
@@ -302,3 +307,55 @@ def test_a_memory_that_is_exactly_an_earlier_version_is_based_on_it(world: World
     memory.sync()
     assert texts(memory) == {"base"}
     assert memory.verify()
+
+
+def test_what_was_remembered_again_is_no_version_that_was_loaded(world: World) -> None:
+    """Small memories may hold by chance what a version held."""
+    other = world.machine("other")
+    doomed = other.remember("likes tea")
+    other.anchor()
+    other.forget(doomed)
+    other.remember("likes coffee")
+    other.anchor()
+    memory = world.machine("a")
+    memory.remember("likes tea")
+    memory.sync()
+    assert texts(memory) == {"likes tea", "likes coffee"}
+
+
+def test_where_the_past_cannot_be_asked_for_nothing_is_known_of_it(
+    world: World, based: AgentMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hiccup(_: PastAnchor) -> list[PastAnchor]:
+        raise ChainUnavailable("a hiccup")
+
+    based.anchor()
+    memory = world.machine("new")
+    memory.remember("of the new machine")
+    monkeypatch.setattr(AnchorDesk, "history_sources", lambda _self: (hiccup,))
+    assert memory.verify().verdict is Verdict.DIVERGED
+    memory.sync()
+    assert texts(memory) == {"base", "of the new machine"}
+
+
+def test_what_is_trusted_anew_is_known(world: World, based: AgentMemory) -> None:
+    set_back(world, based, "secret")
+    assert based.verify().verdict is Verdict.FORK
+    assert based.trust_chain_anew()
+    key = based._commitment.look().key
+    mark = based._state.mark(key)
+    assert mark is not None
+    assert based._state.known_anchor(key, mark.root) is not None
+
+
+def test_memories_of_one_context_go_on_once_the_chain_is_back(world: World, based: AgentMemory) -> None:
+    first, second = AgentMemory(based.context), AgentMemory(based.context)
+    assert first.verify()
+    assert second.verify()
+    away = world.chain_file.rename(world.folder / "away.db")
+    assert first.verify().verdict is Verdict.CHAIN_RESET
+    away.rename(world.chain_file)
+    assert first.verify()
+    assert second.verify()
+    first.close()
+    second.close()

@@ -151,7 +151,7 @@ def test_forgetting_a_chain_keeps_the_evidence(tmp_path: Path) -> None:
     with StateStore(tmp_path / "state.db") as state:
         state.record(KEY, anchor(2))
         state.keep_evidence(KEY, "ROLLBACK", Mark(1, root(1), 9), Mark(2, root(2), 1))
-        state.start_anew(KEY, None, None)
+        state.start_anew(KEY, None, None, None)
         assert state.mark(KEY) is None
         assert state.last_anchor(KEY) is None
         assert state.known(*KEY.values[:3]) == {}
@@ -166,7 +166,7 @@ def test_a_chain_is_begun_again_with_what_it_shows_now(tmp_path: Path) -> None:
         state.raise_mark(KEY, Mark(5, root(5), 50))
         state.put_intent(KEY, intent(5))
         state.put_intent(OTHER_CHAIN, intent(5))
-        state.start_anew(KEY, Mark(2, root(2), 60), anchor(2, counter=3))
+        state.start_anew(KEY, Mark(2, root(2), 60), "file:///2", anchor(2, counter=3))
         assert state.mark(KEY) == Mark(2, root(2), 60)
         assert state.last_anchor(KEY) == anchor(2, counter=3)
         assert state.known_roots(KEY) == {2: {root(2)}}

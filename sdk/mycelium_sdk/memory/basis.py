@@ -160,14 +160,15 @@ class Basis:
                         self._last.record_last(key, last)
             raise
 
-    def start_anew(self, key: ChainKey, mark: Mark | None, last: LastAnchor | None) -> None:
+    def start_anew(self, key: ChainKey, mark: Mark | None, uri: str | None, last: LastAnchor | None) -> None:
         """Forget what was seen and recorded on every chain of this network and contract, but for what is in
-        flight on the chain of `key`, and begin again there with `mark` and `last`."""
+        flight on the chain of `key`, and begin again there with `mark`, whose anchor has that URI, and
+        `last`."""
         if self._shared is not None:
             self._shared.forget_last(key.network, key.contract, key.owner)
             if last is not None:
                 self._shared.record_last(key, last)
-        self._state.start_anew(key, mark, last if self._shared is None else None)
+        self._state.start_anew(key, mark, uri, last if self._shared is None else None)
 
     def _is_settled(self, key: ChainKey, last: LastAnchor) -> bool:
         if not self._backend.keeps_links:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import math
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,7 +14,15 @@ from mycelium_sdk import canonical
 from mycelium_sdk.assembly import AnchorDesk
 from mycelium_sdk.backends.integrity import Integrity, IntegrityReport
 from mycelium_sdk.chain.base import EntryStatus
-from mycelium_sdk.errors import ChainReset, Fork, InputError, Rollback, StoreLocked, Tampered
+from mycelium_sdk.errors import (
+    ChainReset,
+    ChainUnavailable,
+    Fork,
+    InputError,
+    Rollback,
+    StoreLocked,
+    Tampered,
+)
 from mycelium_sdk.facts import LastAnchor
 from mycelium_sdk.fetching.policy import FetchPolicy
 from mycelium_sdk.locking import exclusive
@@ -188,7 +197,7 @@ class Commitment:
             last = unrecorded or self.last_of(seen, root, records, counter)
             integrity = self.vouched_rows(seen, root, report)
             warnings = integrity.findings
-            if last is not None and not self._trusted.past.comes_after(seen, last.version, last.root):
+            if last is not None and not self._is_past(seen, last):
                 warnings = (*warnings, unproved(last.version, seen.version))
         except (ChainReset, Rollback, Fork) as error:
             return Verification(error.verdict or Verdict.DIVERGED, root, records, None, (error.message,))
@@ -210,6 +219,12 @@ class Commitment:
             warnings = (*warnings, soon)
         advice = advice_on(verdict, seen.version, last, root=root, records=records, integrity=integrity)
         return Verification(verdict, root, records, seen.anchor, warnings, advice, settled)
+
+    def _is_past(self, seen: Sighting, last: LastAnchor) -> bool:
+        try:
+            return self._trusted.past.comes_after(seen, last.version, last.root)
+        except ChainUnavailable:
+            return False
 
     def _record_seen(
         self, seen: Sighting, in_sync_at: int | None, progress: tuple[object, ...] | None
@@ -247,8 +262,14 @@ class Commitment:
         """The anchor that the memory is based on; where that is not known any more, the one that it is."""
         last = self._basis.last(seen.key)
         if last is None and records:
-            last = self._trusted.past.as_base(seen, root, change_counter=counter)
+            with contextlib.suppress(ChainUnavailable):  # then nothing is known of it
+                last = self._trusted.past.as_base(
+                    seen, root, change_counter=counter, newest=self._newest_time
+                )
         return last
+
+    def _newest_time(self) -> float:
+        return max((one.time or math.inf for one in self._backend.iter_records()), default=math.inf)
 
     def vouched_rows(self, seen: Sighting, root: bytes, report: IntegrityReport) -> IntegrityReport:
         """Whether the rows are the store's own; without its key, what was anchored is vouched for anew."""

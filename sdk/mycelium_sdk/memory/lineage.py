@@ -10,6 +10,8 @@ from mycelium_sdk.facts import LastAnchor, Mark
 from mycelium_sdk.memory.sighting import entry_of, fork
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mycelium_sdk.chain.anchors import Anchor
     from mycelium_sdk.chain.history import AnchorHistory
     from mycelium_sdk.memory.sighting import HistoricSource, Sighting
@@ -77,13 +79,16 @@ class Lineage:
         anchors = () if history is None else history.anchors
         return next((one.anchor for one in anchors if one.anchor.root == root), None)
 
-    def as_base(self, seen: Sighting, root: bytes, *, change_counter: int) -> LastAnchor | None:
+    def as_base(
+        self, seen: Sighting, root: bytes, *, change_counter: int, newest: Callable[[], float]
+    ) -> LastAnchor | None:
         """What a memory with this root and counter is based on, if nobody knows any more: the version that it
-        is exactly, where it is one."""
+        is exactly, where it is one that was made after the `newest` of its records (Unix seconds). Records of
+        later may only happen to be those that a version had."""
         anchor = self.with_root(seen, root)
-        if anchor is None:
+        if anchor is None or anchor.timestamp is None or newest() >= anchor.timestamp:
             return None
-        anchored_at = float(anchor.timestamp or 0)
+        anchored_at = float(anchor.timestamp)
         return LastAnchor(anchor.version, anchor.root, anchor.uri_text, change_counter, anchored_at)
 
     def comes_after(self, seen: Sighting, version: int, root: bytes) -> bool:

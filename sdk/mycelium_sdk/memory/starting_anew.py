@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mycelium_sdk.errors import ChainReset, Fork, NotAnchored, Rollback, Tampered
+from mycelium_sdk.errors import ChainReset, ChainUnavailable, Fork, NotAnchored, Rollback, Tampered
 from mycelium_sdk.memory.standing import Standing
 
 if TYPE_CHECKING:
@@ -45,7 +46,11 @@ def trust_chain_anew(
     where there is nothing `to_load`. Nothing is forgotten then.
     """
     try:
-        trusted.past.review(trusted.look(cross_check=False))
+        seen = trusted.look(cross_check=False)
+        with contextlib.suppress(
+            ChainUnavailable
+        ):  # what is served of the past is looked at if it can be had
+            trusted.past.review(seen)
     except (ChainReset, Rollback, Fork):
         seen = trusted.look_afresh()
         if seen.anchor is None and to_load:
@@ -54,7 +59,8 @@ def trust_chain_anew(
             ) from None
         if seen.anchor is None and make_ready():  # before anything is forgotten: its place may be mistyped
             seen = trusted.look_afresh()
-        basis.start_anew(seen.key, seen.mark, _own_past(seen, state, basis, export_root))
+        uri = None if seen.anchor is None else seen.anchor.uri_text
+        basis.start_anew(seen.key, seen.mark, uri, _own_past(seen, state, basis, export_root))
         return True
     trusted.look()
     return False
@@ -65,6 +71,8 @@ def _own_past(seen: Sighting, state: StateStore, basis: Basis, export_root: Expo
     last, anchor = basis.last(seen.key), seen.anchor
     if last is None or anchor is None or anchor.version > last.version:
         return None
+    if (last.version, last.root) == (anchor.version, anchor.root):
+        return last  # another machine that shares the store has gone on already
     if anchor.root not in state.known_roots(seen.key).get(anchor.version, ()):
         return None
     try:

@@ -198,6 +198,11 @@ class Connections:
             self._file.let_go(writer)
             return True
 
+    def refuse_its_log(self) -> None:
+        """See `WatchedFile.refuse_its_log`."""
+        if self._file is not None:
+            self._file.refuse_its_log()
+
     def alone(self) -> threading.RLock:
         """What is held while connections are given and taken."""
         self._check_process()

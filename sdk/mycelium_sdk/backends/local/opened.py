@@ -68,5 +68,6 @@ class MemoryFile:
             if path is not None and identity(path) is None:
                 self._losses.told()
                 raise missing(path)
+            lost.connections.refuse_its_log()
             self._opened = Opened(self._connect(make=False))
             return self._opened
