@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["Losses", "WatchedFile", "identity", "missing"]
 
 _TRIES = 3
-_BESIDE = ("-wal", "-shm")
 
 
 def identity(path: Path) -> tuple[int, int] | None:
@@ -55,10 +54,15 @@ def _replaced(path: Path) -> BackendError:
     )
 
 
+def _log_of(path: Path) -> Path:
+    """Where SQLite keeps the log, which it looks for beside what a link names."""
+    real = path.resolve()
+    return real.with_name(f"{real.name}-wal")
+
+
 def _refuse_left_log(path: Path) -> None:
     """Refuse to make a file beside a log that belongs to another one: SQLite would remove the log."""
-    real = path.resolve()
-    log = real.with_name(f"{real.name}-wal")
+    log = _log_of(path)
     with contextlib.suppress(OSError):
         if log.stat().st_size:
             raise BackendError(
@@ -75,7 +79,7 @@ class WatchedFile:
         self._make = make
         self._identity: tuple[int, int] | None = None
         self._process = os.getpid()
-        self._beside: dict[str, tuple[int, int] | None] = {}
+        self._log: tuple[int, int] | None = None
         self.lost = False
         """Whether it was let go of, since it is not at the path."""
 
@@ -101,7 +105,7 @@ class WatchedFile:
             if after is not None and before in (None, after) and self._identity in (None, after):
                 self._identity = after
                 if self._process != os.getpid():  # the parent's may be gone, and others made
-                    self._process, self._beside = os.getpid(), {}
+                    self._process, self._log = os.getpid(), None
                 return connection
             connection.close()
         raise _replaced(self.path)
@@ -110,8 +114,8 @@ class WatchedFile:
         """Whether the path names the file still."""
         if self.lost or identity(self.path) != self._identity:
             return False
-        if self._beside.get("-wal") is None:  # made at the first use, and kept while a connection is open
-            self._beside = {suffix: identity(self._next(suffix)) for suffix in _BESIDE}
+        if self._log is None:  # SQLite makes it at the first use, and keeps it while a connection is open
+            self._log = identity(_log_of(self.path))
         return True
 
     def require(self) -> None:
@@ -136,23 +140,15 @@ class WatchedFile:
     def refuse_its_log(self) -> None:
         """Raise `BackendError` while the log of this file, which is lost, lies beside the one that has its
         place: SQLite would read what it holds into that one."""
-        log = self._next("-wal")
+        log = _log_of(self.path)
         with contextlib.suppress(FileNotFoundError):
             back = identity(self.path) == self._identity
-            if not back and self._is_own("-wal") and log.stat().st_size:
+            own = self._log is not None and identity(log) == self._log
+            if own and not back and log.stat().st_size:
                 raise BackendError(
                     f"{log} belongs to the file that was at {self.path} before; nothing was done",
                     hint="close what uses the memory, move the log away, and open the memory again",
                 )
-
-    def _is_own(self, suffix: str) -> bool:
-        known = self._beside.get(suffix)
-        return known is not None and identity(self._next(suffix)) == known
-
-    def _next(self, suffix: str) -> Path:
-        """What SQLite keeps beside the file, which it looks for beside what a link names."""
-        real = self.path.resolve()
-        return real.with_name(real.name + suffix)
 
 
 class Losses:

@@ -45,21 +45,26 @@ def _move(path: Path, name: str) -> Path:
     return path.with_name(name)
 
 
-def test_a_newer_release_that_upgrades_meanwhile_is_not_undone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "state.db"
-    _opened(path).close()
+def _upgraded_meanwhile(monkeypatch: pytest.MonkeyPatch, path: Path, version: int) -> None:
+    """Have a release with `version` open the file right before the next transaction on it begins."""
     begin = PrivateDatabase._transaction
 
     @contextlib.contextmanager
     def late(self: PrivateDatabase, connection: sqlite3.Connection) -> Iterator[None]:
         monkeypatch.setattr(PrivateDatabase, "_transaction", begin)
-        _opened(path, 3).close()
+        _opened(path, version).close()
         with begin(self, connection):
             yield
 
     monkeypatch.setattr(PrivateDatabase, "_transaction", late)
+
+
+def test_a_newer_release_that_upgrades_meanwhile_is_not_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.db"
+    _opened(path).close()
+    _upgraded_meanwhile(monkeypatch, path, 3)
     with pytest.raises(NewerFile, match="newer release"):
         _opened(path, 2)
     with contextlib.closing(_opened(path, 3)) as newer, newer.reading() as connection:
@@ -71,16 +76,7 @@ def test_an_equal_release_that_upgrades_meanwhile_does_it_once(
 ) -> None:
     path = tmp_path / "state.db"
     _opened(path).close()
-    begin = PrivateDatabase._transaction
-
-    @contextlib.contextmanager
-    def late(self: PrivateDatabase, connection: sqlite3.Connection) -> Iterator[None]:
-        monkeypatch.setattr(PrivateDatabase, "_transaction", begin)
-        _opened(path, 2).close()
-        with begin(self, connection):
-            yield
-
-    monkeypatch.setattr(PrivateDatabase, "_transaction", late)
+    _upgraded_meanwhile(monkeypatch, path, 2)
     _opened(path, 2).close()
     assert _values(path, 2) == []
 

@@ -47,9 +47,8 @@ def trust_chain_anew(
     """
     try:
         seen = trusted.look(cross_check=False)
-        with contextlib.suppress(
-            ChainUnavailable
-        ):  # what is served of the past is looked at if it can be had
+        # Of the past, what can be had is looked at.
+        with contextlib.suppress(ChainUnavailable):
             trusted.past.review(seen)
     except (ChainReset, Rollback, Fork):
         seen = trusted.look_afresh()
